@@ -12,15 +12,17 @@ namespace kiln::db {
 
 struct SqliteOptions {
   std::string path;
-  std::string owner;             // shown to a second server that is refused: the listening address
-  bool upgrade = true;           // migrate an older file, after a backup beside it
+  std::string owner;    // shown to a second server that is refused: the listening address
+  bool upgrade = true;  // migrate an older file, after a backup beside it
   bool allow_network_fs = false;
   int max_readers = 16;
 };
 
-// Opens or creates. FAILED_PRECONDITION: another process owns it (reason DATABASE_IN_USE; details "owner", "pid"), the file is newer
-// than this binary (DATABASE_NEWER), damaged or not Kiln's (DATABASE_DAMAGED), on a network file system (NETWORK_FILE_SYSTEM), the
-// directory or file is not writable (DATABASE_READ_ONLY). UNAVAILABLE: the disk is full or fails. In each case the file is as it was.
+// Opens or creates. FAILED_PRECONDITION: another process owns it (reason DATABASE_IN_USE; details
+// "owner", "pid"), the file is newer than this binary (DATABASE_NEWER), damaged or not Kiln's
+// (DATABASE_DAMAGED), on a network file system (NETWORK_FILE_SYSTEM), the directory or file is not
+// writable (DATABASE_READ_ONLY). UNAVAILABLE: the disk is full or fails. In each case the file is
+// as it was.
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options);
 
 }  // namespace kiln::db

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule database as the server sees it: a narrow, typed interface with one contract suite (tests/db/store_suite.h)
-// that each implementation passes. SqliteStore is the one there is; a second engine comes when several servers share one
-// database.
+// The schedule database as the server sees it: a narrow, typed interface with one contract suite
+// (tests/db/store_suite.h) that each implementation passes. SqliteStore is the one there is; a
+// second engine comes when several servers share one database.
 //
-// Thread-safe. Reads run on the calling thread (microseconds; each thread has its own read-only connection or borrows
-// one); writes are queued to one writer thread, committed in groups, and return when they are durable: an OK write
-// survives kill -9 and power loss. Do not call a write from a gRPC reaction: use a thread that may wait.
+// Thread-safe. Reads run on the calling thread (microseconds; each thread has its own read-only
+// connection or borrows one); writes are queued to one writer thread, committed in groups, and
+// return when they are durable: an OK write survives kill -9 and power loss. Do not call a write
+// from a gRPC reaction: use a thread that may wait.
 //
-// Codes, everywhere: UNAVAILABLE the disk or file system failed just now (full, I/O error), nothing was written;
-// DATA_LOSS a stored row is damaged (reads treat it as a miss, quarantine it and count it, so that only by-name getters
-// return this); FAILED_PRECONDITION the store is read-only. Others are named at each function.
+// Codes, everywhere: UNAVAILABLE the disk or file system failed just now (full, I/O error), nothing
+// was written; DATA_LOSS a stored row is damaged (reads treat it as a miss, quarantine it and count
+// it, so that only by-name getters return this); FAILED_PRECONDITION the store is read-only. Others
+// are named at each function.
 #pragma once
 
 #include <map>
@@ -27,31 +29,32 @@
 namespace kiln::db {
 
 struct Page {
-  int size = 100;        // clamped to 1000
-  std::string token;     // "" or what the last page returned
+  int size = 100;     // clamped to 1000
+  std::string token;  // "" or what the last page returned
 };
 
 template <typename T>
 struct PageOf {
   std::vector<T> items;
-  std::string next_token;   // "": the last page
+  std::string next_token;  // "": the last page
 };
 
 struct RecordFilter {
-  std::string signature, device;   // empty: any
+  std::string signature, device;  // empty: any
 };
 
 struct Publication {
-  std::string record;       // "" : withdrawn, the key answers nothing
-  std::string kind;         // "publish", "pin", "rollback", "withdraw"
-  std::string reason;       // "first", "1.034x of the incumbent", ...
+  std::string record;  // "" : withdrawn, the key answers nothing
+  std::string kind;    // "publish", "pin", "rollback", "withdraw"
+  std::string reason;  // "first", "1.034x of the incumbent", ...
 };
 
 // What ends a job, in one transaction.
 struct Completion {
-  Job job;                                 // its final state
-  std::optional<Record> record;            // inserted if present; id and created are given by the store
-  std::optional<Publication> publication;  // of that record (its `record` is filled in by the store)
+  Job job;                       // its final state
+  std::optional<Record> record;  // inserted if present; id and created are given by the store
+  std::optional<Publication>
+      publication;  // of that record (its `record` is filled in by the store)
 };
 
 // What crashed or hung before and is not tried again, by family workload and toolchain.
@@ -66,12 +69,14 @@ class Store {
   virtual ~Store() = default;
 
   // --- lookups ---
-  // The record published for the key, with the canonical text compared: a row whose text differs, that is damaged or whose artifacts are
-  // missing is nothing. UNAVAILABLE only.
-  virtual absl::StatusOr<std::optional<Record>> FindPublished(const Key& key, absl::string_view canonical) = 0;
+  // The record published for the key, with the canonical text compared: a row whose text differs,
+  // that is damaged or whose artifacts are missing is nothing. UNAVAILABLE only.
+  virtual absl::StatusOr<std::optional<Record>> FindPublished(const Key& key,
+                                                              absl::string_view canonical) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<Record> GetRecord(absl::string_view id) = 0;
-  virtual absl::StatusOr<PageOf<Record>> ListRecords(const RecordFilter& filter, const Page& page) = 0;
+  virtual absl::StatusOr<PageOf<Record>> ListRecords(const RecordFilter& filter,
+                                                     const Page& page) = 0;
   // Whether the record answers its key now.
   virtual absl::StatusOr<bool> IsPublished(absl::string_view id) = 0;
   // Device fingerprints that records or workers brought, oldest first.
@@ -86,36 +91,45 @@ class Store {
   virtual absl::StatusOr<bool> HasArtifact(absl::string_view digest) = 0;
 
   // --- jobs and operations ---
-  // A new queued job and its first operation, atomically; names are given by the store. ALREADY_EXISTS (detail "job") if the key has a
-  // live job: join that one.
+  // A new queued job and its first operation, atomically; names are given by the store.
+  // ALREADY_EXISTS (detail "job") if the key has a live job: join that one.
   virtual absl::StatusOr<Job> CreateJob(Job job, Operation* operation) = 0;
   // One more operation on a live or ended job. NOT_FOUND.
   virtual absl::StatusOr<Operation> AddOperation(Operation operation) = 0;
   // The live job of a key.
   virtual absl::StatusOr<std::optional<Job>> FindLiveJob(const Key& key) = 0;
-  virtual absl::StatusOr<Job> GetJob(absl::string_view name) = 0;                // NOT_FOUND
-  virtual absl::StatusOr<Operation> GetOperation(absl::string_view name) = 0;    // NOT_FOUND
-  virtual absl::StatusOr<std::optional<Operation>> FindOperation(absl::string_view client, absl::string_view request_id) = 0;
-  virtual absl::StatusOr<PageOf<Job>> ListJobs(bool live_only, const Page& page) = 0;       // newest first
-  virtual absl::StatusOr<PageOf<Operation>> ListOperations(const Page& page) = 0;           // newest first
-  virtual absl::Status CancelOperation(absl::string_view name) = 0;               // NOT_FOUND; OK if it was cancelled
-  virtual absl::Status DeleteOperation(absl::string_view name) = 0;               // NOT_FOUND
-  // Replaces the mutable part of a live job if its lease_epoch and state are still `expected_*`. ABORTED otherwise.
-  virtual absl::Status UpdateJob(const Job& job, int64_t expected_epoch, JobState expected_state) = 0;
-  // Ends a live job under the same rule, with its record and publication, all or nothing. Returns the record's id ("" if none).
-  // FAILED_PRECONDITION if an artifact of the record is not stored.
-  virtual absl::StatusOr<std::string> CompleteJob(const Completion& completion, int64_t expected_epoch,
+  virtual absl::StatusOr<Job> GetJob(absl::string_view name) = 0;              // NOT_FOUND
+  virtual absl::StatusOr<Operation> GetOperation(absl::string_view name) = 0;  // NOT_FOUND
+  virtual absl::StatusOr<std::optional<Operation>> FindOperation(absl::string_view client,
+                                                                 absl::string_view request_id) = 0;
+  virtual absl::StatusOr<PageOf<Job>> ListJobs(bool live_only,
+                                               const Page& page) = 0;              // newest first
+  virtual absl::StatusOr<PageOf<Operation>> ListOperations(const Page& page) = 0;  // newest first
+  virtual absl::Status CancelOperation(
+      absl::string_view name) = 0;  // NOT_FOUND; OK if it was cancelled
+  virtual absl::Status DeleteOperation(absl::string_view name) = 0;  // NOT_FOUND
+  // Replaces the mutable part of a live job if its lease_epoch and state are still `expected_*`.
+  // ABORTED otherwise.
+  virtual absl::Status UpdateJob(const Job& job, int64_t expected_epoch,
+                                 JobState expected_state) = 0;
+  // Ends a live job under the same rule, with its record and publication, all or nothing. Returns
+  // the record's id ("" if none). FAILED_PRECONDITION if an artifact of the record is not stored.
+  virtual absl::StatusOr<std::string> CompleteJob(const Completion& completion,
+                                                  int64_t expected_epoch,
                                                   JobState expected_state) = 0;
 
   // --- learning set ---
   // Idempotent on (job, epoch, sequence). NOT_FOUND: no such job.
-  virtual absl::Status AddOutcomes(absl::string_view job, int64_t epoch, const std::vector<Outcome>& outcomes) = 0;
-  virtual absl::StatusOr<std::vector<Outcome>> ListOutcomes(const Key& key, int limit) = 0;   // newest first
-  virtual absl::StatusOr<std::vector<Blocked>> ListBlocked(const Key& key) = 0;   // timeouts and crashes among them
+  virtual absl::Status AddOutcomes(absl::string_view job, int64_t epoch,
+                                   const std::vector<Outcome>& outcomes) = 0;
+  virtual absl::StatusOr<std::vector<Outcome>> ListOutcomes(const Key& key,
+                                                            int limit) = 0;  // newest first
+  virtual absl::StatusOr<std::vector<Blocked>> ListBlocked(
+      const Key& key) = 0;  // timeouts and crashes among them
 
   // --- the database itself ---
   virtual absl::StatusOr<int64_t> Salt() = 0;
-  virtual absl::Status SetSalt(int64_t salt) = 0;   // INVALID_ARGUMENT unless it grows
+  virtual absl::Status SetSalt(int64_t salt) = 0;  // INVALID_ARGUMENT unless it grows
   // Records imported in bulk (published if the key has none), for migration and benchmarks.
   virtual absl::Status ImportRecords(const std::vector<Record>& records) = 0;
   // "records", "quarantined", "wal_bytes", "commits", "commit_ns_total", ...: for metrics.

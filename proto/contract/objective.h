@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What "best" means for a key: the state of the cache and the length of the burst that a kernel is timed in.
+// What "best" means for a key: the state of the cache and the length of the burst that a kernel is
+// timed in.
 #pragma once
 
 #include <string>
@@ -19,8 +20,8 @@ struct Objective {
 };
 
 std::string Print(const Objective& objective);  // "warm,burst"
-// "warm", "cold,sustained", ...; what is left out is taken from `fallback` (a CPU's default is warm,burst, a GPU's
-// cold,burst). INVALID_ARGUMENT names the word.
+// "warm", "cold,sustained", ...; what is left out is taken from `fallback` (a CPU's default is
+// warm,burst, a GPU's cold,burst). INVALID_ARGUMENT names the word.
 absl::StatusOr<Objective> ParseObjective(absl::string_view text, Objective fallback);
 
 }  // namespace kiln

@@ -15,7 +15,7 @@ namespace kiln {
 
 struct Schedule {
   std::string family;
-  int version = 1;                       // of the family: what its knobs mean
+  int version = 1;  // of the family: what its knobs mean
   std::map<std::string, int64_t> knobs;
   bool operator==(const Schedule&) const = default;
 };

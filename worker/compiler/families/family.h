@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A family: one way of mapping a class of programs to hardware. Stateless and pure; one folder each. Adding a family is
-// adding a folder and a line in registry.cc.
+// A family: one way of mapping a class of programs to hardware. Stateless and pure; one folder
+// each. Adding a family is adding a folder and a line in registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 
 namespace kiln::compiler {
 
-// All legal settings for one workload and device: a list of named knobs with their values, and what settings are legal.
-// Never empty: the default is always legal.
+// All legal settings for one workload and device: a list of named knobs with their values, and what
+// settings are legal. Never empty: the default is always legal.
 struct Knob {
   std::string name;
-  std::vector<int64_t> values;   // ascending
-  std::string meaning;           // one line, for `kiln inspect`
+  std::vector<int64_t> values;  // ascending
+  std::string meaning;          // one line, for `kiln inspect`
 };
 
 class Space {
@@ -32,8 +32,9 @@ class Space {
   virtual ~Space() = default;
   virtual const std::vector<Knob>& knobs() const = 0;
   virtual const Schedule& default_schedule() const = 0;
-  // OK, or FAILED_PRECONDITION with the limit that the schedule breaks ("A block and B panel take 1.5 MiB of 512 KiB L2").
-  // INVALID_ARGUMENT: not this family's, or a knob or value that it has not.
+  // OK, or FAILED_PRECONDITION with the limit that the schedule breaks ("A block and B panel
+  // take 1.5 MiB of 512 KiB L2"). INVALID_ARGUMENT: not this family's, or a knob or value that it
+  // has not.
   virtual absl::Status Check(const Schedule& schedule) const = 0;
   // Number of legal schedules if it can be counted below `limit`, else `limit`.
   virtual int64_t Count(int64_t limit) const = 0;
@@ -51,16 +52,19 @@ class Family {
   // OK, or UNIMPLEMENTED with the reason in a sentence.
   virtual absl::Status Match(const Workload& workload, const DeviceFingerprint& device) const = 0;
   // Of a workload that it matched.
-  virtual absl::StatusOr<std::unique_ptr<Space>> MakeSpace(const Workload& workload, const DeviceFingerprint& device) const = 0;
+  virtual absl::StatusOr<std::unique_ptr<Space>> MakeSpace(
+      const Workload& workload, const DeviceFingerprint& device) const = 0;
   // The tile program of a legal schedule; the errors of Space::Check otherwise.
-  virtual absl::StatusOr<tile::Program> Build(const Workload& workload, const DeviceFingerprint& device,
+  virtual absl::StatusOr<tile::Program> Build(const Workload& workload,
+                                              const DeviceFingerprint& device,
                                               const Schedule& schedule) const = 0;
 };
 
 // Those that are built, in the order in which they are asked.
 const std::vector<const Family*>& Families();
 
-// The first family that takes the workload. UNIMPLEMENTED with all the reasons; `refused` (may be null) gets them by name.
+// The first family that takes the workload. UNIMPLEMENTED with all the reasons; `refused` (may be
+// null) gets them by name.
 absl::StatusOr<const Family*> MatchFamily(const Workload& workload, const DeviceFingerprint& device,
                                           std::map<std::string, std::string>* refused);
 
