@@ -70,14 +70,16 @@ class Store {
 
   // --- lookups ---
   // The record published for the key, with the canonical text compared: a row whose text differs,
-  // that is damaged or whose artifacts are missing is nothing. UNAVAILABLE only.
+  // that is damaged or whose artifacts are missing is nothing. The measurement is a summary:
+  // GetRecord has the samples. UNAVAILABLE only.
   virtual absl::StatusOr<std::optional<Record>> FindPublished(const Key& key,
                                                               absl::string_view canonical) = 0;
   // NOT_FOUND.
   virtual absl::StatusOr<Record> GetRecord(absl::string_view id) = 0;
+  // Newest first. INVALID_ARGUMENT, here and in each list: a token of another list.
   virtual absl::StatusOr<PageOf<Record>> ListRecords(const RecordFilter& filter,
                                                      const Page& page) = 0;
-  // Whether the record answers its key now.
+  // Whether the record answers its key now, under the present salt. NOT_FOUND.
   virtual absl::StatusOr<bool> IsPublished(absl::string_view id) = 0;
   // Device fingerprints that records or workers brought, oldest first.
   virtual absl::StatusOr<std::vector<DeviceFingerprint>> ListDevices() = 0;
@@ -92,7 +94,8 @@ class Store {
 
   // --- jobs and operations ---
   // A new queued job and its first operation, atomically; names are given by the store.
-  // ALREADY_EXISTS (detail "job") if the key has a live job: join that one.
+  // ALREADY_EXISTS (detail "job") if the key has a live job: join that one; or (detail "operation",
+  // also in AddOperation) if the client has used its request_id: that is its operation.
   virtual absl::StatusOr<Job> CreateJob(Job job, Operation* operation) = 0;
   // One more operation on a live or ended job. NOT_FOUND.
   virtual absl::StatusOr<Operation> AddOperation(Operation operation) = 0;
@@ -108,12 +111,15 @@ class Store {
   virtual absl::Status CancelOperation(
       absl::string_view name) = 0;  // NOT_FOUND; OK if it was cancelled
   virtual absl::Status DeleteOperation(absl::string_view name) = 0;  // NOT_FOUND
-  // Replaces the mutable part of a live job if its lease_epoch and state are still `expected_*`.
-  // ABORTED otherwise.
+  // Replaces the mutable part of a live job if its lease_epoch and state are still `expected_*`:
+  // all but key, workload, device, client, force and created. `operations` is counted, not stored.
+  // ABORTED otherwise. NOT_FOUND.
   virtual absl::Status UpdateJob(const Job& job, int64_t expected_epoch,
                                  JobState expected_state) = 0;
   // Ends a live job under the same rule, with its record and publication, all or nothing. Returns
   // the record's id ("" if none). FAILED_PRECONDITION if an artifact of the record is not stored.
+  // INVALID_ARGUMENT: the state is no end, the record is not of the job's key and text, or a
+  // publication comes without a record.
   virtual absl::StatusOr<std::string> CompleteJob(const Completion& completion,
                                                   int64_t expected_epoch,
                                                   JobState expected_state) = 0;
@@ -124,13 +130,15 @@ class Store {
                                    const std::vector<Outcome>& outcomes) = 0;
   virtual absl::StatusOr<std::vector<Outcome>> ListOutcomes(const Key& key,
                                                             int limit) = 0;  // newest first
-  virtual absl::StatusOr<std::vector<Blocked>> ListBlocked(
-      const Key& key) = 0;  // timeouts and crashes among them
+  // Timeouts and crashes of the workload on the device, whatever the objective, each once.
+  virtual absl::StatusOr<std::vector<Blocked>> ListBlocked(const Key& key) = 0;
 
   // --- the database itself ---
   virtual absl::StatusOr<int64_t> Salt() = 0;
   virtual absl::Status SetSalt(int64_t salt) = 0;  // INVALID_ARGUMENT unless it grows
   // Records imported in bulk (published if the key has none), for migration and benchmarks.
+  // One transaction, all or nothing: hand over some thousands at a time. Artifacts are not asked
+  // for here: a record answers once they are stored.
   virtual absl::Status ImportRecords(const std::vector<Record>& records) = 0;
   // "records", "quarantined", "wal_bytes", "commits", "commit_ns_total", ...: for metrics.
   virtual std::map<std::string, int64_t> Counters() = 0;
