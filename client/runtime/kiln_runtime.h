@@ -52,10 +52,17 @@ const char* kiln_error(void);
 
 typedef struct kiln_pool kiln_pool;
 /* Threads that run blocks, pinned one per usable core where `pin` is not 0. `threads` 0: as many as this process may use. The calling
- * thread is one of them. */
+ * thread is one of them; with `pin` it is pinned too, until it destroys the pool. Launches on one pool take turns. */
 kiln_code kiln_pool_create(int threads, int pin, kiln_pool** pool);
 int kiln_pool_threads(const kiln_pool* pool);
 void kiln_pool_destroy(kiln_pool* pool);
+
+/* ---- this machine's CPU ------------------------------------------------------------------------------------------ */
+
+/* 1 if code may use the feature ("avx2", "fma", "neon"): the CPU has it and the operating system saves its registers. */
+int kiln_cpu_has(const char* feature);
+/* The usable features, one by one; null after the last. */
+const char* kiln_cpu_feature(int index);
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
