@@ -139,8 +139,9 @@ double ParseDouble(Words& words) {
     shift -= 4 * static_cast<int64_t>(exponent - point - 1);
     mantissa.erase(point, 1);
   }
+  const std::string text = mantissa + "p" + std::to_string(shift);
   char* end = nullptr;
-  const double value = std::strtod((mantissa + "p" + std::to_string(shift)).c_str(), &end);
+  const double value = std::strtod(text.c_str(), &end);
   if (*end != '\0') words.Fail("'" + word + "' is no hexadecimal float");
   return value;
 }
