@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "db/record_rows.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "db/checksum.h"
+#include "db/columns.h"
+#include "db/names.h"
+#include "proto/contract/error.h"
+
+namespace kiln::db {
+namespace {
+
+// The columns of a record in the order that ReadRecord and RecordSum take them.
+#define KILN_RECORD_COLUMNS                                                        \
+  "r.id, w.signature, w.canonical, r.device, r.objective, r.salt, r.fingerprint, " \
+  "r.schedule, r.plan, r.artifacts, r.spec, r.evidence, r.created, r.checksum"
+enum Column {
+  kId,
+  kSignature,
+  kCanonical,
+  kDevice,
+  kObjective,
+  kSalt,
+  kFingerprint,
+  kSchedule,
+  kPlan,
+  kArtifacts,
+  kSpec,
+  kEvidence,
+  kCreated,
+  kChecksum,
+  kRecordColumns
+};
+
+int64_t RecordSum(int64_t id, absl::string_view signature, absl::string_view canonical,
+                  absl::string_view device, absl::string_view objective, int64_t salt,
+                  int64_t fingerprint, absl::string_view schedule, absl::string_view plan,
+                  absl::string_view artifacts, absl::string_view spec, absl::string_view evidence,
+                  int64_t created) {
+  return RowDigest()
+      .Add(id)
+      .Add(signature)
+      .Add(canonical)
+      .Add(device)
+      .Add(objective)
+      .Add(salt)
+      .Add(fingerprint)
+      .Add(schedule)
+      .Add(plan)
+      .Add(artifacts)
+      .Add(spec)
+      .Add(evidence)
+      .Add(created)
+      .Sum();
+}
+
+int64_t PublicationSum(int64_t id, const KeyColumns& key, int64_t record) {
+  return RowDigest()
+      .Add(id)
+      .Add(key.signature)
+      .Add(key.device)
+      .Add(key.objective)
+      .Add(key.salt)
+      .Add(record)
+      .Sum();
+}
+
+// The record whose columns begin at column `at` of the present row, or why it is damaged.
+absl::Status ReadRecord(Connection& connection, const Statement& row, int at, DeviceTable& devices,
+                        Record* record) {
+  auto text = [&](Column column) { return row.Text(at + column); };
+  auto integer = [&](Column column) { return row.Integer(at + column); };
+  if (integer(kChecksum) !=
+      RecordSum(integer(kId), text(kSignature), text(kCanonical), text(kDevice), text(kObjective),
+                integer(kSalt), integer(kFingerprint), text(kSchedule), text(kPlan),
+                text(kArtifacts), text(kSpec), text(kEvidence), integer(kCreated))) {
+    return absl::DataLossError("its checksum is wrong");
+  }
+  KILN_ASSIGN_OR_RETURN(auto device, devices.Get(connection, integer(kFingerprint)));
+  absl::StatusOr<Schedule> schedule = ParseSchedule(text(kSchedule));
+  absl::StatusOr<Objective> objective = ParseObjective(text(kObjective), Objective());
+  record->device = *device;
+  if (!schedule.ok() || !objective.ok() || !FromColumn(text(kPlan), &record->plan) ||
+      !FromColumn(text(kArtifacts), &record->artifacts) ||
+      !FromColumn(text(kSpec), &record->spec) || !FromEvidence(text(kEvidence), record)) {
+    return absl::DataLossError("a column is not readable");
+  }
+  record->id = RowName(kRecordPrefix, integer(kId));
+  record->key = {std::string(text(kSignature)), std::string(text(kDevice)), *objective,
+                 integer(kSalt)};
+  record->canonical = std::string(text(kCanonical));
+  record->schedule = *std::move(schedule);
+  record->created = absl::FromUnixNanos(integer(kCreated));
+  return absl::OkStatus();
+}
+
+// ReadRecord with the samples, in the two columns behind.
+absl::Status ReadWholeRecord(Connection& connection, const Statement& row, DeviceTable& devices,
+                             Record* record) {
+  KILN_RETURN_IF_ERROR(ReadRecord(connection, row, 0, devices, record));
+  const absl::string_view samples = row.Text(kRecordColumns);
+  if (RowDigest().Add(row.Integer(kId)).Add(samples).Sum() != row.Integer(kRecordColumns + 1) ||
+      !FromColumn(samples, &record->measurement.samples_ns)) {
+    return absl::DataLossError("its samples are damaged");
+  }
+  return absl::OkStatus();
+}
+
+#define KILN_WHOLE_RECORDS           \
+  "SELECT " KILN_RECORD_COLUMNS      \
+  ", r.samples, r.samples_checksum " \
+  "FROM record r JOIN workload w ON w.id = r.workload WHERE "
+
+Statement QueryRecords(Connection& connection, const RecordFilter& filter, int64_t before) {
+  if (filter.signature.empty() && filter.device.empty()) {
+    return connection.Query(KILN_WHOLE_RECORDS "r.id < ? ORDER BY r.id DESC", before);
+  }
+  if (filter.signature.empty()) {
+    return connection.Query(KILN_WHOLE_RECORDS "r.id < ? AND r.device = ? ORDER BY r.id DESC",
+                            before, filter.device);
+  }
+  if (filter.device.empty()) {
+    return connection.Query(
+        KILN_WHOLE_RECORDS
+        "r.id < ? AND r.workload = (SELECT id FROM workload WHERE signature = ?) "
+        "ORDER BY r.id DESC",
+        before, filter.signature);
+  }
+  return connection.Query(
+      KILN_WHOLE_RECORDS
+      "r.id < ? AND r.workload = (SELECT id FROM workload WHERE signature = ?) AND r.device = ? "
+      "ORDER BY r.id DESC",
+      before, filter.signature, filter.device);
+}
+
+}  // namespace
+
+// --- within a write ---
+
+RecordRow::RecordRow(const Record& record)
+    : key(record.key),
+      canonical(record.canonical),
+      device(&record.device),
+      schedule(Print(record.schedule)),
+      plan(ToColumn(record.plan)),
+      artifacts(ToColumn(record.artifacts)),
+      spec(ToColumn(record.spec)),
+      evidence(EvidenceColumn(record)),
+      samples(ToColumn(StoredSamples(record.measurement.samples_ns))) {}
+
+absl::Status InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
+                          Quarantine& quarantine) {
+  KILN_ASSIGN_OR_RETURN(const int64_t workload,
+                        EnsureWorkload(connection, row.key.signature, row.canonical, quarantine));
+  KILN_ASSIGN_OR_RETURN(const int64_t device, EnsureDevice(connection, *row.device));
+  const int64_t created = absl::ToUnixNanos(absl::Now());
+  const int64_t sum = RecordSum(id, row.key.signature, row.canonical, row.key.device,
+                                row.key.objective, row.key.salt, device, row.schedule, row.plan,
+                                row.artifacts, row.spec, row.evidence, created);
+  return connection.Run(
+      "INSERT INTO record (id, workload, device, objective, salt, fingerprint, schedule, plan, "
+      "artifacts, spec, evidence, created, checksum, samples, samples_checksum) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      id, workload, row.key.device, row.key.objective, row.key.salt, device, row.schedule, row.plan,
+      row.artifacts, row.spec, row.evidence, created, sum, row.samples,
+      RowDigest().Add(id).Add(row.samples).Sum());
+}
+
+absl::Status InsertPublication(Connection& connection, const KeyColumns& key,
+                               absl::string_view canonical, std::optional<int64_t> record,
+                               absl::string_view kind, absl::string_view reason,
+                               Quarantine& quarantine) {
+  KILN_ASSIGN_OR_RETURN(const int64_t workload,
+                        EnsureWorkload(connection, key.signature, canonical, quarantine));
+  KILN_ASSIGN_OR_RETURN(const int64_t id,
+                        connection.QueryInteger("SELECT ifnull(max(id), 0) + 1 FROM publication"));
+  return connection.Run(
+      "INSERT INTO publication (id, workload, device, objective, salt, record, kind, reason, "
+      "created, checksum) VALUES (?, ?, ?, ?, ?, nullif(?, -1), ?, ?, ?, ?)",
+      id, workload, key.device, key.objective, key.salt, record.value_or(-1), kind, reason,
+      absl::ToUnixNanos(absl::Now()), PublicationSum(id, key, record.value_or(-1)));
+}
+
+absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key) {
+  return connection
+      .Query(
+          "SELECT 1 FROM publication WHERE workload = (SELECT id FROM workload WHERE signature = "
+          "?) AND device = ? AND objective = ? AND salt = ? LIMIT 1",
+          key.signature, key.device, key.objective, key.salt)
+      .Step();
+}
+
+// --- reads ---
+
+absl::StatusOr<std::optional<Record>> SelectPublished(Connection& connection, const Key& key,
+                                                      absl::string_view canonical,
+                                                      Reading reading) {
+  const KeyColumns columns(key);
+  Statement select = connection.Query(
+      "SELECT " KILN_RECORD_COLUMNS
+      ", p.id, ifnull(p.record, -1), p.checksum FROM workload w "
+      "JOIN publication p ON p.workload = w.id LEFT JOIN record r ON r.id = p.record "
+      "WHERE w.signature = ? AND p.device = ? AND p.objective = ? AND p.salt = ? "
+      "ORDER BY p.id DESC LIMIT 1",
+      columns.signature, columns.device, columns.objective, columns.salt);
+  KILN_ASSIGN_OR_RETURN(const bool found, select.Step());
+  if (!found) return std::optional<Record>();
+  const int64_t publication = select.Integer(kRecordColumns);
+  const int64_t id = select.Integer(kRecordColumns + 1);
+  if (select.Integer(kRecordColumns + 2) != PublicationSum(publication, columns, id)) {
+    reading.quarantine.Report("publication", absl::StrCat(publication), "its checksum is wrong");
+    return std::optional<Record>();
+  }
+  if (id == -1) return std::optional<Record>();  // withdrawn
+  if (select.Text(kCanonical) != canonical) {
+    // Either the row is damaged or the asker is wrong; a wrong asker must not put a good row on the
+    // list.
+    if (!HasSignature(select.Text(kCanonical), key.signature)) {
+      reading.quarantine.Report("workload", key.signature, "its text has another signature");
+    }
+    return std::optional<Record>();
+  }
+  auto record = std::make_optional<Record>();
+  const absl::Status status = select.IsNull(kId)
+                                  ? absl::DataLossError("its row is missing")
+                                  : ReadRecord(connection, select, 0, reading.devices, &*record);
+  if (absl::IsUnavailable(status)) return status;
+  if (!status.ok() || !(record->key == key)) {
+    reading.quarantine.Report("record", RowName(kRecordPrefix, id),
+                              status.ok() ? "it is of another key" : status.message());
+    return std::optional<Record>();
+  }
+  return record;
+}
+
+absl::StatusOr<Record> SelectRecord(Connection& connection, absl::string_view id, Reading reading) {
+  const std::optional<int64_t> row = ParseRowName(kRecordPrefix, id);
+  if (!row) return RowNotFound("record", id);
+  Statement select = connection.Query(KILN_WHOLE_RECORDS "r.id = ?", *row);
+  KILN_ASSIGN_OR_RETURN(const bool found, select.Step());
+  if (!found) return RowNotFound("record", id);
+  Record record;
+  const absl::Status status = ReadWholeRecord(connection, select, reading.devices, &record);
+  if (absl::IsDataLoss(status)) {
+    return RowDamaged(reading.quarantine, "record", id, status.message());
+  }
+  KILN_RETURN_IF_ERROR(status);
+  return record;
+}
+
+absl::StatusOr<PageOf<Record>> SelectRecords(Connection& connection, const RecordFilter& filter,
+                                             const PageWindow& window, Reading reading) {
+  Statement select = QueryRecords(connection, filter, window.before);
+  PageOf<Record> page;
+  int64_t last = 0;
+  for (int seen = 0;; ++seen) {
+    KILN_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return page;
+    if (seen == window.size) break;
+    last = select.Integer(kId);
+    Record record;
+    const absl::Status status = ReadWholeRecord(connection, select, reading.devices, &record);
+    if (status.ok()) {
+      page.items.push_back(std::move(record));
+    } else if (absl::IsDataLoss(status)) {
+      reading.quarantine.Report("record", RowName(kRecordPrefix, last), status.message());
+    } else {
+      return status;
+    }
+  }
+  page.next_token = PageToken(last);
+  return page;
+}
+
+absl::StatusOr<bool> SelectIsPublished(Connection& connection, absl::string_view id) {
+  const std::optional<int64_t> row = ParseRowName(kRecordPrefix, id);
+  if (!row) return RowNotFound("record", id);
+  absl::StatusOr<int64_t> published = connection.QueryInteger(
+      "SELECT r.salt = (SELECT value FROM setting WHERE name = 'salt') AND r.id IS (SELECT "
+      "p.record "
+      "FROM publication p WHERE p.workload = r.workload AND p.device = r.device AND p.objective = "
+      "r.objective AND p.salt = r.salt ORDER BY p.id DESC LIMIT 1) FROM record r WHERE r.id = ?",
+      *row);
+  if (absl::IsNotFound(published.status())) return RowNotFound("record", id);
+  KILN_RETURN_IF_ERROR(published.status());
+  return *published == 1;
+}
+
+}  // namespace kiln::db

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composes the parts: reads borrow a connection and call the *_rows functions; writes make their
+// columns on the calling thread and hand a closure of *_rows functions to the writer.
+#include "db/sqlite_store.h"
+
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "db/artifact_rows.h"
+#include "db/job_rows.h"
+#include "db/names.h"
+#include "db/open_database.h"
+#include "db/operation_rows.h"
+#include "db/outcome_rows.h"
+#include "db/reader_pool.h"
+#include "db/record_rows.h"
+#include "db/writer.h"
+#include "proto/contract/error.h"
+
+namespace kiln::db {
+namespace {
+
+class SqliteStore final : public Store {
+ public:
+  SqliteStore(const SqliteOptions& options, OwnedDatabase database)
+      : lock_(std::move(database.lock)),
+        writer_(std::move(database.writer)),
+        quarantine_(&writer_),
+        readers_(options.path, std::max(options.max_readers, 1)) {}
+
+  // What later calls build on: the counts, the last row number, the quarantine.
+  absl::Status Load();
+
+  absl::StatusOr<std::optional<Record>> FindPublished(const Key& key,
+                                                      absl::string_view canonical) override;
+  absl::StatusOr<Record> GetRecord(absl::string_view id) override {
+    return Read<Record>([&](Connection& c) { return SelectRecord(c, id, reading_); });
+  }
+  absl::StatusOr<PageOf<Record>> ListRecords(const RecordFilter& filter,
+                                             const Page& page) override {
+    KILN_ASSIGN_OR_RETURN(const PageWindow window, ParsePage(page));
+    return Read<PageOf<Record>>(
+        [&](Connection& c) { return SelectRecords(c, filter, window, reading_); });
+  }
+  absl::StatusOr<bool> IsPublished(absl::string_view id) override {
+    return Read<bool>([&](Connection& c) { return SelectIsPublished(c, id); });
+  }
+  absl::StatusOr<std::vector<DeviceFingerprint>> ListDevices() override {
+    return Read<std::vector<DeviceFingerprint>>(
+        [&](Connection& c) { return SelectDevices(c, reading_); });
+  }
+  absl::Status RememberDevice(const DeviceFingerprint& device) override {
+    return writer_.Run([&](Connection& c) { return EnsureDevice(c, device).status(); });
+  }
+
+  absl::Status PutArtifact(const Artifact& artifact) override;
+  absl::StatusOr<Artifact> GetArtifact(absl::string_view digest) override {
+    return Read<Artifact>([&](Connection& c) { return SelectArtifact(c, digest, quarantine_); });
+  }
+  absl::StatusOr<bool> HasArtifact(absl::string_view digest) override {
+    return Read<bool>([&](Connection& c) { return SelectHasArtifact(c, digest, quarantine_); });
+  }
+
+  absl::StatusOr<Job> CreateJob(Job job, Operation* operation) override;
+  absl::StatusOr<Operation> AddOperation(Operation operation) override;
+  absl::StatusOr<std::optional<Job>> FindLiveJob(const Key& key) override {
+    return Read<std::optional<Job>>([&](Connection& c) { return SelectLiveJob(c, key, reading_); });
+  }
+  absl::StatusOr<Job> GetJob(absl::string_view name) override {
+    return Read<Job>([&](Connection& c) { return SelectJob(c, name, reading_); });
+  }
+  absl::StatusOr<Operation> GetOperation(absl::string_view name) override {
+    return Read<Operation>([&](Connection& c) { return SelectOperation(c, name); });
+  }
+  absl::StatusOr<std::optional<Operation>> FindOperation(absl::string_view client,
+                                                         absl::string_view request_id) override {
+    return Read<std::optional<Operation>>(
+        [&](Connection& c) { return SelectRequest(c, client, request_id); });
+  }
+  absl::StatusOr<PageOf<Job>> ListJobs(bool live_only, const Page& page) override {
+    KILN_ASSIGN_OR_RETURN(const PageWindow window, ParsePage(page));
+    return Read<PageOf<Job>>(
+        [&](Connection& c) { return SelectJobs(c, live_only, window, reading_); });
+  }
+  absl::StatusOr<PageOf<Operation>> ListOperations(const Page& page) override {
+    KILN_ASSIGN_OR_RETURN(const PageWindow window, ParsePage(page));
+    return Read<PageOf<Operation>>([&](Connection& c) { return SelectOperations(c, window); });
+  }
+  absl::Status CancelOperation(absl::string_view name) override {
+    return writer_.Run([&](Connection& c) { return SetCancelled(c, name); });
+  }
+  absl::Status DeleteOperation(absl::string_view name) override {
+    return writer_.Run([&](Connection& c) { return RemoveOperation(c, name); });
+  }
+  absl::Status UpdateJob(const Job& job, int64_t expected_epoch, JobState expected_state) override;
+  absl::StatusOr<std::string> CompleteJob(const Completion& completion, int64_t expected_epoch,
+                                          JobState expected_state) override;
+
+  absl::Status AddOutcomes(absl::string_view job, int64_t epoch,
+                           const std::vector<Outcome>& outcomes) override {
+    return writer_.Run([&](Connection& c) { return InsertOutcomes(c, job, epoch, outcomes); });
+  }
+  absl::StatusOr<std::vector<Outcome>> ListOutcomes(const Key& key, int limit) override {
+    return Read<std::vector<Outcome>>(
+        [&](Connection& c) { return SelectOutcomes(c, key, limit, reading_); });
+  }
+  absl::StatusOr<std::vector<Blocked>> ListBlocked(const Key& key) override {
+    return Read<std::vector<Blocked>>(
+        [&](Connection& c) { return SelectBlocked(c, key, reading_); });
+  }
+
+  absl::StatusOr<int64_t> Salt() override {
+    return Read<int64_t>([](Connection& c) { return SelectSalt(c); });
+  }
+  absl::Status SetSalt(int64_t salt) override;
+  absl::Status ImportRecords(const std::vector<Record>& records) override;
+  std::map<std::string, int64_t> Counters() override;
+
+ private:
+  template <typename T, typename F>
+  absl::StatusOr<T> Read(F select) {
+    absl::StatusOr<T> result = absl::UnknownError("");
+    KILN_RETURN_IF_ERROR(readers_.Run([&](Connection& connection) {
+      result = select(connection);
+      return result.status();
+    }));
+    return result;
+  }
+  static absl::StatusOr<int64_t> SelectSalt(Connection& connection) {
+    return connection.QueryInteger("SELECT value FROM setting WHERE name = 'salt'");
+  }
+  absl::StatusOr<std::optional<Record>> FindWithArtifacts(Connection& connection, const Key& key,
+                                                          absl::string_view canonical);
+  absl::StatusOr<int64_t> PublishRecord(Connection& connection, const Job& job,
+                                        const Completion& completion, const RecordRow& row);
+
+  // In the order of their lives: the lock is the last to go, the connections of readers are closed
+  // before the writer's.
+  InstanceLock lock_;
+  Writer writer_;
+  DeviceTable devices_;
+  Quarantine quarantine_;
+  const Reading reading_{devices_, quarantine_};
+  ReaderPool readers_;
+  RowNumbers numbers_;  // used by writes alone
+  std::atomic<int64_t> records_{0}, artifacts_{0};
+  std::atomic<int64_t> lookups_{0}, hits_{0}, damaged_pages_{0};
+};
+
+absl::Status SqliteStore::Load() {
+  int64_t last = 0;
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(last,
+                          c.QueryInteger("SELECT max(ifnull((SELECT max(id) FROM record), 0), "
+                                         "ifnull((SELECT max(id) FROM job), 0), "
+                                         "ifnull((SELECT max(id) FROM operation), 0))"));
+    KILN_ASSIGN_OR_RETURN(records_, c.QueryInteger("SELECT count(*) FROM record"));
+    KILN_ASSIGN_OR_RETURN(artifacts_, c.QueryInteger("SELECT count(*) FROM artifact"));
+    return quarantine_.Load(c);
+  }));
+  numbers_ = RowNumbers(last);
+  return absl::OkStatus();
+}
+
+// --- lookups ---
+
+absl::StatusOr<std::optional<Record>> SqliteStore::FindPublished(const Key& key,
+                                                                 absl::string_view canonical) {
+  ++lookups_;
+  absl::StatusOr<std::optional<Record>> found = Read<std::optional<Record>>(
+      [&](Connection& c) { return FindWithArtifacts(c, key, canonical); });
+  if (absl::IsDataLoss(found.status())) {
+    ++damaged_pages_;  // a page, not a row: nobody can say which rows it held
+    return std::optional<Record>();
+  }
+  if (found.ok() && found->has_value()) ++hits_;
+  return found;
+}
+
+absl::StatusOr<std::optional<Record>> SqliteStore::FindWithArtifacts(Connection& connection,
+                                                                     const Key& key,
+                                                                     absl::string_view canonical) {
+  KILN_ASSIGN_OR_RETURN(std::optional<Record> record,
+                        SelectPublished(connection, key, canonical, reading_));
+  if (!record) return record;
+  for (const std::string& digest : record->artifacts) {
+    KILN_ASSIGN_OR_RETURN(const bool stored, SelectHasArtifact(connection, digest, quarantine_));
+    if (!stored) return std::optional<Record>();
+  }
+  return record;
+}
+
+// --- artifacts ---
+
+absl::Status SqliteStore::PutArtifact(const Artifact& artifact) {
+  KILN_ASSIGN_OR_RETURN(const ArtifactRow row, MakeArtifactRow(artifact));
+  bool stored = false;
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(stored, InsertArtifact(c, row, quarantine_));
+    return absl::OkStatus();
+  }));
+  if (stored) ++artifacts_;
+  return absl::OkStatus();
+}
+
+// --- jobs ---
+
+absl::StatusOr<Job> SqliteStore::CreateJob(Job job, Operation* operation) {
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(std::optional<int64_t> live, FindLiveJobRow(c, job.key, reading_));
+    if (live) {
+      const std::string name = RowName(kJobPrefix, *live);
+      return MakeError(absl::StatusCode::kAlreadyExists, absl::StrCat("the key has ", name),
+                       {"JOB_EXISTS", {{"job", name}}});
+    }
+    const int64_t id = numbers_.Next();
+    job.name = RowName(kJobPrefix, id);
+    job.created = absl::FromUnixNanos(absl::ToUnixNanos(absl::Now()));
+    operation->job = job.name;
+    operation->created = job.created;
+    KILN_RETURN_IF_ERROR(InsertJob(c, job, id, reading_));
+    return InsertOperation(c, numbers_.Next(), operation);
+  }));
+  job.operations = operation->cancelled ? 0 : 1;
+  return job;
+}
+
+absl::StatusOr<Operation> SqliteStore::AddOperation(Operation operation) {
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_RETURN_IF_ERROR(SelectJob(c, operation.job, reading_).status());
+    operation.created = absl::FromUnixNanos(absl::ToUnixNanos(absl::Now()));
+    return InsertOperation(c, numbers_.Next(), &operation);
+  }));
+  return operation;
+}
+
+absl::Status SqliteStore::UpdateJob(const Job& job, int64_t expected_epoch,
+                                    JobState expected_state) {
+  return writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(const Job stored,
+                          SelectExpectedJob(c, job.name, expected_epoch, expected_state, reading_));
+    return ReplaceJob(c, job, stored);
+  });
+}
+
+absl::StatusOr<std::string> SqliteStore::CompleteJob(const Completion& completion,
+                                                     int64_t expected_epoch,
+                                                     JobState expected_state) {
+  if (!IsEnd(completion.job.state)) {
+    return InvalidField("JOB_NOT_ENDED", "job.state", Print(completion.job.state), "no end",
+                        "succeeded, failed or cancelled");
+  }
+  if (completion.publication && !completion.record) {
+    return InvalidField("PUBLICATION_WITHOUT_RECORD", "publication", completion.publication->kind,
+                        "without a record", "a publication of the completion's own record");
+  }
+  std::optional<RecordRow> row;
+  if (completion.record) row.emplace(*completion.record);
+  std::string name;
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(
+        const Job stored,
+        SelectExpectedJob(c, completion.job.name, expected_epoch, expected_state, reading_));
+    Job ended = completion.job;
+    if (row) {
+      KILN_ASSIGN_OR_RETURN(const int64_t id, PublishRecord(c, stored, completion, *row));
+      name = RowName(kRecordPrefix, id);
+      ended.record = name;
+    }
+    return ReplaceJob(c, std::move(ended), stored);
+  }));
+  if (row) ++records_;
+  return name;
+}
+
+absl::StatusOr<int64_t> SqliteStore::PublishRecord(Connection& connection, const Job& job,
+                                                   const Completion& completion,
+                                                   const RecordRow& row) {
+  const Record& record = *completion.record;
+  if (!(record.key == job.key) || record.canonical != job.canonical) {
+    return InvalidField("RECORD_OF_ANOTHER_KEY", "record.key", Print(record.key),
+                        "not the job's key and text", Print(job.key));
+  }
+  for (const std::string& digest : record.artifacts) {
+    KILN_ASSIGN_OR_RETURN(const bool stored, SelectHasArtifact(connection, digest, quarantine_));
+    if (stored) continue;
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     absl::StrCat("artifact ", digest, " is not stored"),
+                     {"ARTIFACT_MISSING", {{"digest", digest}}});
+  }
+  const int64_t id = numbers_.Next();
+  KILN_RETURN_IF_ERROR(InsertRecord(connection, row, id, quarantine_));
+  if (completion.publication) {
+    KILN_RETURN_IF_ERROR(InsertPublication(connection, row.key, row.canonical, id,
+                                           completion.publication->kind,
+                                           completion.publication->reason, quarantine_));
+  }
+  return id;
+}
+
+// --- the database itself ---
+
+absl::Status SqliteStore::SetSalt(int64_t salt) {
+  return writer_.Run([&](Connection& c) -> absl::Status {
+    KILN_ASSIGN_OR_RETURN(const int64_t present, SelectSalt(c));
+    if (salt <= present) {
+      return InvalidField("SALT_MUST_GROW", "salt", absl::StrCat(salt), "not above the present one",
+                          absl::StrCat("more than ", present));
+    }
+    return c.Run("UPDATE setting SET value = ? WHERE name = 'salt'", salt);
+  });
+}
+
+absl::Status SqliteStore::ImportRecords(const std::vector<Record>& records) {
+  std::vector<RecordRow> rows;
+  rows.reserve(records.size());
+  for (const Record& record : records) rows.emplace_back(record);
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    for (const RecordRow& row : rows) {
+      const int64_t id = numbers_.Next();
+      KILN_RETURN_IF_ERROR(InsertRecord(c, row, id, quarantine_));
+      KILN_ASSIGN_OR_RETURN(const bool published, HasPublication(c, row.key));
+      if (published) continue;
+      KILN_RETURN_IF_ERROR(
+          InsertPublication(c, row.key, row.canonical, id, "publish", "imported", quarantine_));
+    }
+    return absl::OkStatus();
+  }));
+  records_ += static_cast<int64_t>(rows.size());
+  return absl::OkStatus();
+}
+
+std::map<std::string, int64_t> SqliteStore::Counters() {
+  const Writer::Counters& w = writer_.counters();
+  return {{"records", records_},
+          {"artifacts", artifacts_},
+          {"quarantined", quarantine_.size()},
+          {"damaged_reads", quarantine_.reports()},
+          {"damaged_pages", damaged_pages_},
+          {"lookups", lookups_},
+          {"hits", hits_},
+          {"commits", w.commits},
+          {"commit_ns_total", w.commit_ns},
+          {"writes", w.writes},
+          {"write_failures", w.write_failures},
+          {"checkpoints", w.checkpoints},
+          {"checkpoint_ns_total", w.checkpoint_ns},
+          {"wal_bytes", w.wal_bytes},
+          {"readers", readers_.opened()},
+          {"read_retries", readers_.retries()}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteOptions& options) {
+  KILN_ASSIGN_OR_RETURN(OwnedDatabase database, OpenDatabase(options, Migrations()));
+  auto store = std::make_unique<SqliteStore>(options, std::move(database));
+  KILN_RETURN_IF_ERROR(store->Load());
+  return store;
+}
+
+}  // namespace kiln::db
