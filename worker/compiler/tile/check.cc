@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/compiler/tile/check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::compiler::tile {
+namespace {
+
+// What a view does along one axis.
+struct Walk {
+  std::vector<std::pair<int64_t, int64_t>>
+      terms;            // elements per unit of the axis, largest value (in units)
+  bool uneven = false;  // a factor per iteration that its step does not divide
+  int64_t loose = 0;    // reach of uneven terms
+  int64_t limit = 0;    // positions that exist
+};
+
+std::map<int, Walk> WalksOf(const Program& program, const Step& step, const View& view,
+                            const std::vector<TileDim>& dims) {
+  std::map<int, Walk> walks;
+  for (const auto& [id, factor] : view.loops) {
+    const Loop& loop = step.loops[id];
+    Walk& walk = walks[loop.axis];
+    const int64_t last = Iterations(program, loop) - 1;
+    if (factor % loop.step == 0) {
+      walk.terms.push_back({factor / loop.step, last * loop.step});
+    } else {
+      walk.uneven = true;
+      walk.loose += factor * last;
+    }
+  }
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t extent = program.axes[dims[d].axis].extent;
+    Walk& walk = walks[dims[d].axis];
+    walk.limit = dims[d].padded ? CeilDiv(extent, dims[d].size) * dims[d].size : extent;
+    walk.terms.push_back({view.strides[d], std::min(dims[d].size, walk.limit) - 1});
+  }
+  for (auto& [axis, walk] : walks) walk.limit = std::max(walk.limit, program.axes[axis].extent);
+  return walks;
+}
+
+absl::Status Wrong(const Step& step, const Buffer& buffer, absl::string_view what) {
+  return absl::InternalError(absl::StrCat("step ", step.name, ": ", buffer.name, ": ", what));
+}
+
+// Whether all loops over the axis that surround a statement also move the view, each by the stride
+// of its tile dimension: then a position on the axis is an address, and clipping bounds it exactly.
+bool FollowsAxis(const Step& step, const View& view, int axis, int64_t stride,
+                 const std::vector<int>& around) {
+  for (int id : around) {
+    if (step.loops[id].axis != axis) continue;
+    auto moved = std::find_if(view.loops.begin(), view.loops.end(),
+                              [&](const auto& term) { return term.first == id; });
+    const int64_t factor = moved == view.loops.end() ? 0 : moved->second;
+    if (factor != stride * step.loops[id].step) return false;
+  }
+  return true;
+}
+
+// No two combinations of block numbers reach the same element. Sufficient, not necessary: grid
+// loops that move the view must do so in strides that exceed everything below them.
+bool BlocksAreDisjoint(const Program& program, const Step& step, const View& view,
+                       const std::vector<TileDim>& dims, const std::vector<int>& around) {
+  std::vector<std::pair<int64_t, int64_t>> spans;  // stride, iterations, of the grid's loops
+  int64_t inside = 0;                              // reach of what one block does
+  const std::set<int> grid(step.grid.begin(), step.grid.end());
+  std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
+  for (int id : around) {
+    const int64_t iterations = Iterations(program, step.loops[id]);
+    if (iterations <= 1) continue;
+    if (grid.count(id)) {
+      if (factors[id] == 0) return false;
+      spans.push_back({std::abs(factors[id]), iterations});
+    } else {
+      inside += std::abs(factors[id]) * (iterations - 1);
+    }
+  }
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t size =
+        dims[d].padded ? dims[d].size : std::min(dims[d].size, program.axes[dims[d].axis].extent);
+    inside += std::abs(view.strides[d]) * (size - 1);
+  }
+  std::sort(spans.begin(), spans.end());
+  for (const auto& [stride, iterations] : spans) {
+    if (stride <= inside) return false;
+    inside += stride * (iterations - 1);
+  }
+  return true;
+}
+
+// For a tensor whose elements do not overlap it is enough that every block has its own positions:
+// each grid loop moves the view along its axis as the axis itself does.
+bool BlocksHaveTheirOwnPositions(const Program& program, const Step& step, const View& view,
+                                 const std::vector<TileDim>& dims, const std::vector<int>& around) {
+  for (int id : step.grid) {
+    if (Iterations(program, step.loops[id]) <= 1) continue;
+    const int axis = step.loops[id].axis;
+    int64_t stride = 0;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d].axis == axis) stride = view.strides[d];
+    }
+    if (stride == 0) {
+      for (const auto& [loop, factor] : view.loops) {
+        if (step.loops[loop].axis == axis && factor != 0) stride = factor / step.loops[loop].step;
+      }
+    }
+    if (stride == 0 || !FollowsAxis(step, view, axis, stride, around)) return false;
+  }
+  return true;
+}
+
+class Checker {
+ public:
+  explicit Checker(const Program& program) : program_(program) {}
+
+  absl::Status Run() {
+    for (const Step& step : program_.steps) {
+      if (step.kind == StepKind::kLibrary) {
+        written_.insert(step.call.c);
+        continue;
+      }
+      if (absl::Status s = CheckLoops(step); !s.ok()) return s;
+      // Scratch is undefined when a block begins.
+      std::erase_if(written_, [&](int b) { return program_.buffers[b].level == Level::kScratch; });
+      absl::Status status;
+      ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>& around) {
+        if (status.ok()) status = CheckLeaf(step, leaf, around);
+      });
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckLoops(const Step& step) const {
+    for (const Loop& loop : step.loops) {
+      if (loop.axis < 0 || loop.axis >= program_.axes.size() || loop.step < 1 || loop.span < 1) {
+        return absl::InternalError(
+            absl::StrCat("step ", step.name, ": loop ", loop.name, " is malformed"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A tile is clipped to its full size or to the axis's last, partial one: all loops over its axis
+  // must move in whole tiles, and the innermost one by exactly one.
+  absl::Status CheckDim(const Step& step, const TileDim& dim, const std::vector<int>& around,
+                        absl::string_view what) const {
+    int64_t before = -1;
+    for (int id : around) {
+      const Loop& loop = step.loops[id];
+      if (loop.axis != dim.axis) continue;
+      if (before >= 0 && before % loop.step != 0) {
+        return absl::InternalError(absl::StrCat("step ", step.name, ": loop ", loop.name,
+                                                " does not divide the loop around it"));
+      }
+      before = loop.step;
+    }
+    const int64_t extent = program_.axes[dim.axis].extent;
+    if (before >= 0 && before < extent && before % dim.size != 0) {
+      return absl::InternalError(absl::StrCat("step ", step.name, ": ", what, " of ", dim.size,
+                                              " does not fit steps of ", before));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckView(const Step& step, const View& view, const std::vector<TileDim>& dims,
+                         bool writes, const std::vector<int>& around) {
+    const Buffer& buffer = program_.buffers[view.buffer];
+    if (view.strides.size() != dims.size())
+      return Wrong(step, buffer, "a view's strides do not match its tile");
+    for (const TileDim& dim : dims) {
+      if (absl::Status s = CheckDim(step, dim, around, buffer.name); !s.ok()) return s;
+    }
+    const Reach reach = ReachOf(program_, step, view, dims, around);
+    if (reach.first <= reach.last && (reach.first < 0 || reach.last >= buffer.elements)) {
+      return Wrong(
+          step, buffer,
+          absl::StrCat("elements ", reach.first, "..", reach.last, " of 0..", buffer.elements - 1));
+    }
+    const int64_t bytes = buffer.base + buffer.elements * Bits(buffer.type) / 8;
+    if ((buffer.level == Level::kWorkspace && bytes > program_.workspace_bytes) ||
+        (buffer.level == Level::kPersistent && bytes > program_.persistent_bytes)) {
+      return Wrong(step, buffer,
+                   absl::StrCat("ends at byte ", bytes, " beyond its level's memory"));
+    }
+    if (buffer.level != Level::kGlobal && buffer.base % buffer.alignment != 0) {
+      return Wrong(step, buffer,
+                   absl::StrCat("byte ", buffer.base, " is not aligned to ", buffer.alignment));
+    }
+    if (!writes) {
+      if (buffer.level != Level::kGlobal && !written_.count(view.buffer))
+        return Wrong(step, buffer, "is read before it is written");
+      return absl::OkStatus();
+    }
+    written_.insert(view.buffer);
+    if (buffer.level == Level::kScratch || BlocksAreDisjoint(program_, step, view, dims, around))
+      return absl::OkStatus();
+    if (buffer.level == Level::kGlobal &&
+        BlocksHaveTheirOwnPositions(program_, step, view, dims, around))
+      return absl::OkStatus();
+    return Wrong(step, buffer, "two blocks may write one element");
+  }
+
+  absl::Status CheckLeaf(const Step& step, const Statement& leaf, const std::vector<int>& around) {
+    // Joins read what an earlier iteration stored: the first one does not run them.
+    if (const Tile* tile = std::get_if<Tile>(&leaf)) {
+      for (const Join& join : tile->joins) {
+        for (const Store& store : tile->stores) {
+          if (join.when == When::kNotFirst && store.target.buffer == join.source.buffer)
+            written_.insert(join.source.buffer);
+        }
+      }
+    }
+    absl::Status status;
+    ForEachView(leaf, [&](const View& view, const std::vector<TileDim>& dims, bool writes) {
+      if (status.ok()) status = CheckView(step, view, dims, writes, around);
+    });
+    return status;
+  }
+
+  const Program& program_;
+  std::set<int> written_;
+};
+
+}  // namespace
+
+Reach ReachOf(const Program& program, const Step& step, const View& view,
+              const std::vector<TileDim>& dims, const std::vector<int>& around) {
+  Reach reach{view.offset, view.offset};
+  for (int id : around) {
+    if (Iterations(program, step.loops[id]) == 0) return {0, -1};
+  }
+  for (const TileDim& dim : dims) {
+    if (program.axes[dim.axis].extent == 0) return {0, -1};
+  }
+  auto extend = [&](int64_t by) { (by < 0 ? reach.first : reach.last) += by; };
+  for (const auto& [axis, walk] : WalksOf(program, step, view, dims)) {
+    bool exact = !walk.uneven;
+    for (const auto& [factor, largest] : walk.terms) exact &= factor == walk.terms[0].first;
+    exact = exact &&
+            FollowsAxis(step, view, axis, walk.terms.empty() ? 0 : walk.terms[0].first, around);
+    if (exact && !walk.terms.empty()) {
+      int64_t largest = 0;
+      for (const auto& term : walk.terms) largest += term.second;
+      // A view without a tile dimension along the axis sees only the loops' values.
+      extend(walk.terms[0].first * std::min(largest, walk.limit - 1));
+    } else {
+      for (const auto& [factor, largest] : walk.terms) extend(factor * largest);
+      extend(walk.loose);
+    }
+  }
+  return reach;
+}
+
+int64_t LargestOffsetBytes(const Program& program, const Step& step) {
+  int64_t largest = 0;
+  ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>& around) {
+    ForEachView(leaf, [&](const View& view, const std::vector<TileDim>& dims, bool) {
+      const Reach reach = ReachOf(program, step, view, dims, around);
+      const int64_t bytes = Bits(program.buffers[view.buffer].type) / 8;
+      // One tile past the end is computed by pointer increments, though never accessed.
+      int64_t past = 0;
+      for (size_t d = 0; d < dims.size(); ++d) past += std::abs(view.strides[d]) * dims[d].size;
+      largest = std::max({largest, (std::abs(reach.last) + past + 1) * bytes,
+                          (std::abs(reach.first) + past + 1) * bytes});
+    });
+  });
+  for (int id : step.grid) largest = std::max(largest, program.axes[step.loops[id].axis].extent);
+  return largest;
+}
+
+}  // namespace kiln::compiler::tile
