@@ -1,6 +1,8 @@
 # kiln_proto: messages and services, generated; kiln_wire: their conversion to the contract (wire.h).
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)   # whoever links kiln_wire needs them, in any folder
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
+unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
 find_program(KILN_GRPC_PLUGIN grpc_cpp_plugin)
 if(NOT KILN_GRPC_PLUGIN)
   message(FATAL_ERROR "grpc_cpp_plugin is missing; install the package protobuf-compiler-grpc")
