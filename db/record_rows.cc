@@ -15,7 +15,7 @@ namespace {
 
 // The columns of a record in the order that ReadRecord and RecordSum take them.
 #define KILN_RECORD_COLUMNS                                                        \
-  "r.id, w.signature, w.canonical, r.device, r.objective, r.salt, r.fingerprint, " \
+  "r.id, r.signature, r.canonical, r.device, r.objective, r.salt, r.fingerprint, " \
   "r.schedule, r.plan, r.artifacts, r.spec, r.evidence, r.created, r.checksum"
 enum Column {
   kId,
@@ -109,10 +109,9 @@ absl::Status ReadWholeRecord(Connection& connection, const Statement& row, Devic
   return absl::OkStatus();
 }
 
-#define KILN_WHOLE_RECORDS           \
-  "SELECT " KILN_RECORD_COLUMNS      \
-  ", r.samples, r.samples_checksum " \
-  "FROM record r JOIN workload w ON w.id = r.workload WHERE "
+#define KILN_WHOLE_RECORDS      \
+  "SELECT " KILN_RECORD_COLUMNS \
+  ", s.samples, s.checksum FROM record r LEFT JOIN record_samples s ON s.record = r.id WHERE "
 
 Statement QueryRecords(Connection& connection, const RecordFilter& filter, int64_t before) {
   if (filter.signature.empty() && filter.device.empty()) {
@@ -151,8 +150,8 @@ RecordRow::RecordRow(const Record& record)
       evidence(EvidenceColumn(record)),
       samples(ToColumn(StoredSamples(record.measurement.samples_ns))) {}
 
-absl::Status InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
-                          Quarantine& quarantine) {
+absl::StatusOr<int64_t> InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
+                                     Quarantine& quarantine) {
   KILN_ASSIGN_OR_RETURN(const int64_t workload,
                         EnsureWorkload(connection, row.key.signature, row.canonical, quarantine));
   KILN_ASSIGN_OR_RETURN(const int64_t device, EnsureDevice(connection, *row.device));
@@ -160,21 +159,22 @@ absl::Status InsertRecord(Connection& connection, const RecordRow& row, int64_t 
   const int64_t sum = RecordSum(id, row.key.signature, row.canonical, row.key.device,
                                 row.key.objective, row.key.salt, device, row.schedule, row.plan,
                                 row.artifacts, row.spec, row.evidence, created);
-  return connection.Run(
-      "INSERT INTO record (id, workload, device, objective, salt, fingerprint, schedule, plan, "
-      "artifacts, spec, evidence, created, checksum, samples, samples_checksum) "
+  KILN_RETURN_IF_ERROR(connection.Run(
+      "INSERT INTO record (id, workload, signature, canonical, device, objective, salt, "
+      "fingerprint, schedule, plan, artifacts, spec, evidence, created, checksum) "
       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      id, workload, row.key.device, row.key.objective, row.key.salt, device, row.schedule, row.plan,
-      row.artifacts, row.spec, row.evidence, created, sum, row.samples,
-      RowDigest().Add(id).Add(row.samples).Sum());
+      id, workload, row.key.signature, row.canonical, row.key.device, row.key.objective,
+      row.key.salt, device, row.schedule, row.plan, row.artifacts, row.spec, row.evidence, created,
+      sum));
+  KILN_RETURN_IF_ERROR(
+      connection.Run("INSERT INTO record_samples (record, samples, checksum) VALUES (?, ?, ?)", id,
+                     row.samples, RowDigest().Add(id).Add(row.samples).Sum()));
+  return workload;
 }
 
-absl::Status InsertPublication(Connection& connection, const KeyColumns& key,
-                               absl::string_view canonical, std::optional<int64_t> record,
-                               absl::string_view kind, absl::string_view reason,
-                               Quarantine& quarantine) {
-  KILN_ASSIGN_OR_RETURN(const int64_t workload,
-                        EnsureWorkload(connection, key.signature, canonical, quarantine));
+absl::Status InsertPublication(Connection& connection, const KeyColumns& key, int64_t workload,
+                               std::optional<int64_t> record, absl::string_view kind,
+                               absl::string_view reason) {
   KILN_ASSIGN_OR_RETURN(const int64_t id,
                         connection.QueryInteger("SELECT ifnull(max(id), 0) + 1 FROM publication"));
   return connection.Run(
@@ -184,12 +184,13 @@ absl::Status InsertPublication(Connection& connection, const KeyColumns& key,
       absl::ToUnixNanos(absl::Now()), PublicationSum(id, key, record.value_or(-1)));
 }
 
-absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key) {
+absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key,
+                                    int64_t workload) {
   return connection
       .Query(
-          "SELECT 1 FROM publication WHERE workload = (SELECT id FROM workload WHERE signature = "
-          "?) AND device = ? AND objective = ? AND salt = ? LIMIT 1",
-          key.signature, key.device, key.objective, key.salt)
+          "SELECT 1 FROM publication WHERE workload = ? AND device = ? AND objective = ? "
+          "AND salt = ? LIMIT 1",
+          workload, key.device, key.objective, key.salt)
       .Step();
 }
 
@@ -215,25 +216,21 @@ absl::StatusOr<std::optional<Record>> SelectPublished(Connection& connection, co
     return std::optional<Record>();
   }
   if (id == -1) return std::optional<Record>();  // withdrawn
-  if (select.Text(kCanonical) != canonical) {
-    // Either the row is damaged or the asker is wrong; a wrong asker must not put a good row on the
-    // list.
-    if (!HasSignature(select.Text(kCanonical), key.signature)) {
-      reading.quarantine.Report("workload", key.signature, "its text has another signature");
-    }
-    return std::optional<Record>();
-  }
   auto record = std::make_optional<Record>();
   const absl::Status status = select.IsNull(kId)
                                   ? absl::DataLossError("its row is missing")
                                   : ReadRecord(connection, select, 0, reading.devices, &*record);
   if (absl::IsUnavailable(status)) return status;
-  if (!status.ok() || !(record->key == key)) {
-    reading.quarantine.Report("record", RowName(kRecordPrefix, id),
-                              status.ok() ? "it is of another key" : status.message());
-    return std::optional<Record>();
+  absl::string_view damage = status.message();
+  if (status.ok() && !(record->key == key)) damage = "it is of another key";
+  if (status.ok() && record->canonical != canonical) {
+    // A wrong asker must not put a good row on the list.
+    if (HasSignature(record->canonical, key.signature)) return std::optional<Record>();
+    damage = "its text has another signature";
   }
-  return record;
+  if (damage.empty()) return record;
+  reading.quarantine.Report("record", RowName(kRecordPrefix, id), damage);
+  return std::optional<Record>();
 }
 
 absl::StatusOr<Record> SelectRecord(Connection& connection, absl::string_view id, Reading reading) {

@@ -21,14 +21,15 @@ struct RecordRow {
 };
 
 // --- within a write ---
-absl::Status InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
-                          Quarantine& quarantine);
+// With its samples and, where it is new, its workload, whose row is returned.
+absl::StatusOr<int64_t> InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
+                                     Quarantine& quarantine);
 // `record` none: withdrawn.
-absl::Status InsertPublication(Connection& connection, const KeyColumns& key,
-                               absl::string_view canonical, std::optional<int64_t> record,
-                               absl::string_view kind, absl::string_view reason,
-                               Quarantine& quarantine);
-absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key);
+absl::Status InsertPublication(Connection& connection, const KeyColumns& key, int64_t workload,
+                               std::optional<int64_t> record, absl::string_view kind,
+                               absl::string_view reason);
+absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key,
+                                    int64_t workload);
 
 // --- reads ---
 // The record that answers the key, without samples; nothing if its row or publication is damaged

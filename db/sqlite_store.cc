@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "db/artifact_rows.h"
@@ -182,6 +183,9 @@ absl::StatusOr<std::optional<Record>> SqliteStore::FindPublished(const Key& key,
 absl::StatusOr<std::optional<Record>> SqliteStore::FindWithArtifacts(Connection& connection,
                                                                      const Key& key,
                                                                      absl::string_view canonical) {
+  // One transaction: beginning to read costs some system calls each time.
+  KILN_RETURN_IF_ERROR(connection.Run("BEGIN"));
+  absl::Cleanup end = [&] { connection.Run("COMMIT").IgnoreError(); };
   KILN_ASSIGN_OR_RETURN(std::optional<Record> record,
                         SelectPublished(connection, key, canonical, reading_));
   if (!record) return record;
@@ -291,11 +295,11 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(Connection& connection, const
                      {"ARTIFACT_MISSING", {{"digest", digest}}});
   }
   const int64_t id = numbers_.Next();
-  KILN_RETURN_IF_ERROR(InsertRecord(connection, row, id, quarantine_));
+  KILN_ASSIGN_OR_RETURN(const int64_t workload, InsertRecord(connection, row, id, quarantine_));
   if (completion.publication) {
-    KILN_RETURN_IF_ERROR(InsertPublication(connection, row.key, row.canonical, id,
+    KILN_RETURN_IF_ERROR(InsertPublication(connection, row.key, workload, id,
                                            completion.publication->kind,
-                                           completion.publication->reason, quarantine_));
+                                           completion.publication->reason));
   }
   return id;
 }
@@ -320,11 +324,10 @@ absl::Status SqliteStore::ImportRecords(const std::vector<Record>& records) {
   KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
     for (const RecordRow& row : rows) {
       const int64_t id = numbers_.Next();
-      KILN_RETURN_IF_ERROR(InsertRecord(c, row, id, quarantine_));
-      KILN_ASSIGN_OR_RETURN(const bool published, HasPublication(c, row.key));
+      KILN_ASSIGN_OR_RETURN(const int64_t workload, InsertRecord(c, row, id, quarantine_));
+      KILN_ASSIGN_OR_RETURN(const bool published, HasPublication(c, row.key, workload));
       if (published) continue;
-      KILN_RETURN_IF_ERROR(
-          InsertPublication(c, row.key, row.canonical, id, "publish", "imported", quarantine_));
+      KILN_RETURN_IF_ERROR(InsertPublication(c, row.key, workload, id, "publish", "imported"));
     }
     return absl::OkStatus();
   }));

@@ -67,9 +67,12 @@ CREATE TABLE operation (
 CREATE INDEX operation_job ON operation (job, cancelled);
 CREATE UNIQUE INDEX operation_request ON operation (client, request_id) WHERE request_id <> '';
 
+-- A record says itself what it answers, so that a lookup reads one row of it and compares all.
 CREATE TABLE record (
   id INTEGER PRIMARY KEY,
   workload INTEGER NOT NULL REFERENCES workload,
+  signature TEXT NOT NULL,
+  canonical TEXT NOT NULL,
   device TEXT NOT NULL,
   objective TEXT NOT NULL,
   salt INTEGER NOT NULL,
@@ -80,12 +83,17 @@ CREATE TABLE record (
   spec TEXT NOT NULL,                  -- JSON: the workload as its first asker spelt it
   evidence TEXT NOT NULL,              -- JSON: measurement, verification, baseline, provenance
   created INTEGER NOT NULL,
-  checksum INTEGER NOT NULL,           -- of all above; lookups stop here
-  samples TEXT NOT NULL,               -- JSON: the measurement's raw samples
-  samples_checksum INTEGER NOT NULL
+  checksum INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX record_workload ON record (workload, device);
 CREATE INDEX record_device ON record (device);
+
+-- The raw samples of a record's measurement, which lookups do not read.
+CREATE TABLE record_samples (
+  record INTEGER PRIMARY KEY REFERENCES record,
+  samples TEXT NOT NULL,               -- JSON
+  checksum INTEGER NOT NULL
+) STRICT;
 
 -- Which record answers a key: its newest publication. `record` is null after a withdrawal.
 CREATE TABLE publication (
@@ -100,10 +108,13 @@ CREATE TABLE publication (
   created INTEGER NOT NULL,
   checksum INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX publication_key ON publication (workload, device, objective, salt);
+-- Has all that a lookup needs of a publication.
+CREATE INDEX publication_key ON publication (workload, device, objective, salt, id, record, checksum);
 
 CREATE TRIGGER record_update BEFORE UPDATE ON record BEGIN SELECT raise(ABORT, 'records are append-only'); END;
 CREATE TRIGGER record_delete BEFORE DELETE ON record BEGIN SELECT raise(ABORT, 'records are append-only'); END;
+CREATE TRIGGER samples_update BEFORE UPDATE ON record_samples BEGIN SELECT raise(ABORT, 'records are append-only'); END;
+CREATE TRIGGER samples_delete BEFORE DELETE ON record_samples BEGIN SELECT raise(ABORT, 'records are append-only'); END;
 CREATE TRIGGER publication_update BEFORE UPDATE ON publication
 BEGIN SELECT raise(ABORT, 'publications are append-only'); END;
 CREATE TRIGGER publication_delete BEFORE DELETE ON publication
@@ -158,7 +169,7 @@ CREATE TABLE quarantine (
 CREATE INDEX quarantine_item ON quarantine (kind, name);
 
 -- verify
-SELECT count(*) = 11 FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%STRICT%';
-SELECT count(*) = 4 FROM sqlite_schema WHERE type = 'trigger';
+SELECT count(*) = 12 FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%STRICT%';
+SELECT count(*) = 6 FROM sqlite_schema WHERE type = 'trigger';
 SELECT count(*) = 9 FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL;
 SELECT value = 0 FROM setting WHERE name = 'salt';
