@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs all tests, and prints the test runner's closing lines last. Installs the distribution's packages that are
+# missing. A rerun builds only what changed. Exit 0: everything passed.
+#   tests/run.sh            format, clang-tidy on changed files, thread sanitizer over the core, fuzz targets, then all tests
+#                           under the address and undefined sanitizers, those of whole processes on the release binaries
+#   tests/run.sh quick      the release build's tests alone
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+source deploy/setup.sh
+
+FUZZ_SECONDS=${FUZZ_SECONDS:-30}
+failed=() times=()
+
+# stage NAME COMMAND...: runs it, keeps its time, remembers a failure and goes on.
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  kiln_say "$name"
+  # In a subshell: a function that gives up ends its stage, not the run.
+  ("$@") || failed+=("$name")
+  times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
+}
+
+# The commit that this change starts from: the branch point from origin/main, or the parent of a commit that is its tip (CI).
+base_commit() {
+  local base
+  base=$(git merge-base HEAD origin/main 2>/dev/null)
+  [[ -n $base && $base != "$(git rev-parse HEAD)" ]] || base=$(git rev-parse --verify -q HEAD~1)
+  printf '%s' "$base"
+}
+
+changed_files() {
+  local base
+  base=$(base_commit)
+  { git diff --name-only --diff-filter=d ${base:+"$base"} -- "$@"; git ls-files --others --exclude-standard -- "$@"; } | sort -u
+}
+
+check_format() {
+  git ls-files '*.cc' '*.h' | xargs -r clang-format --dry-run -Werror
+}
+
+# Needs the compile commands and the generated headers of build/release.
+check_tidy() {
+  local files
+  mapfile -t files < <(changed_files '*.cc' | while read -r file; do
+    grep -qF "\"file\": \"$PWD/$file\"" build/release/compile_commands.json && echo "$file"
+  done)
+  echo "${#files[@]} changed files"
+  ((${#files[@]})) || return 0
+  printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy -p build/release --quiet 2> >(grep -v 'warnings generated\|^Suppressed\|^Use -' >&2)
+}
+
+run_tsan() {
+  kiln_configure tsan && kiln_build tsan || return 1
+  TSAN_OPTIONS=halt_on_error=1 ctest --test-dir build/tsan -L core --output-on-failure -j "$(kiln_jobs)" --no-tests=error
+}
+
+run_fuzz() {
+  local target corpus
+  CC=clang CXX=clang++ kiln_configure fuzz && kiln_build fuzz fuzz_targets || return 1
+  for target in build/fuzz/fuzz/*; do
+    [[ -x $target && -f $target ]] || continue
+    corpus=build/fuzz/corpus/$(basename "$target")
+    mkdir -p "$corpus"
+    echo "$target for $FUZZ_SECONDS s"
+    "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
+      -artifact_prefix=build/fuzz/ "$corpus" $(seeds_of "$target") || return 1
+  done
+}
+
+# Examples to start from, where the target has some.
+seeds_of() {
+  local seeds=tests/fuzz/seeds/$(basename "$1")
+  [[ -d $seeds ]] && echo "$seeds"
+}
+
+build_release() {
+  kiln_configure release && kiln_build release kiln-server kiln-worker kiln e2e_binaries
+}
+
+build_asan() {
+  kiln_configure asan -DKILN_E2E_BIN="$PWD/build/release/bin" && kiln_build asan
+}
+
+# Prints all of it to $log; the closing lines are shown once more at the very end.
+run_ctest() {
+  local folder=$1
+  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+    ctest --test-dir "$folder" --output-on-failure -j "$(kiln_jobs)" --no-tests=error 2>&1 | tee "$log"
+  return "${PIPESTATUS[0]}"
+}
+
+kiln_install tests
+log=build/ctest.log
+mkdir -p build
+# Benchmarks' and users' settings must not change what is tested.
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS KILN_SERVER
+
+if [[ ${1:-} == quick ]]; then
+  stage "build/release" eval 'kiln_configure release && kiln_build release'
+  stage "tests" run_ctest build/release
+else
+  stage "clang-format" check_format
+  stage "build/release: the binaries" build_release
+  stage "clang-tidy on changed files" check_tidy
+  stage "thread sanitizer over the core" run_tsan
+  stage "fuzz targets" run_fuzz
+  stage "build/asan: address and undefined sanitizers" build_asan
+  stage "all tests" run_ctest build/asan
+fi
+
+kiln_say "time of each stage"
+printf '%s\n' "${times[@]}"
+if ((${#failed[@]})); then
+  kiln_say "failed"
+  printf '  %s\n' "${failed[@]}"
+fi
+# The test runner's own words, last.
+kiln_say "tests"
+[[ -f $log ]] && sed -n '/% tests passed/,$p' "$log"
+((${#failed[@]} == 0))
