@@ -34,8 +34,7 @@ struct Verdict {
   int64_t unchecked = 0;  // elements where anything is right
   std::string reason;  // of the first wrong element: "C[3,7] is 1.5, not 2.25 (within 1e-6); 12 of
                        // 4096 are wrong"
-  double max_error = 0;  // largest |got - want| / max(|want|, 2e / u) over checked, finite elements
-  double tolerance = 0;  // largest 2e / |want| allowed, likewise; 0 if all are exact
+  double max_error = 0;  // largest share of the allowed distance that a right element uses, 0 to 1
 };
 
 // `got` has the output's shape and strides. A different number of elements is wrong.
