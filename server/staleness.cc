@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/staleness.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::server {
+namespace {
+
+std::vector<std::string> Differences(const Record& record, const Worker& worker) {
+  std::vector<std::string> differences;
+  // A record's toolchain is the worker's with the flags behind it; a library's plan was compiled by
+  // nobody.
+  if (!record.toolchain.empty() && !worker.toolchain.empty() &&
+      !absl::StartsWith(record.toolchain, worker.toolchain)) {
+    differences.push_back(
+        absl::StrCat("toolchain: stored ", record.toolchain, ", today ", worker.toolchain));
+  }
+  if (!record.emitter.empty() && !worker.emitter.empty() && record.emitter != worker.emitter) {
+    differences.push_back(
+        absl::StrCat("emitter: stored ", record.emitter, ", today ", worker.emitter));
+  }
+  if (worker.method_version != 0 && record.measurement.method_version != worker.method_version) {
+    differences.push_back(absl::StrCat("method: stored ", record.measurement.method_version,
+                                       ", today ", worker.method_version));
+  }
+  return differences;
+}
+
+}  // namespace
+
+std::vector<std::string> StaleBecause(const Record& record, const std::vector<Worker>& workers) {
+  std::vector<std::string> fewest;
+  bool first = true;
+  for (const Worker& worker : workers) {
+    std::vector<std::string> differences = Differences(record, worker);
+    if (differences.empty()) return {};
+    if (first || differences.size() < fewest.size()) fewest = std::move(differences);
+    first = false;
+  }
+  return fewest;
+}
+
+bool DiffersInAttributes(const Record& a, const Record& b) {
+  const bool compiled = !a.toolchain.empty() && !b.toolchain.empty();
+  const bool emitted = !a.emitter.empty() && !b.emitter.empty();
+  return (compiled && a.toolchain != b.toolchain) || (emitted && a.emitter != b.emitter) ||
+         a.measurement.method_version != b.measurement.method_version;
+}
+
+}  // namespace kiln::server
