@@ -10,37 +10,56 @@
 namespace kiln::compiler::tile {
 namespace {
 
-// What a view does along one axis.
-struct Walk {
-  std::vector<std::pair<int64_t, int64_t>>
-      terms;            // elements per unit of the axis, largest value (in units)
-  bool uneven = false;  // a factor per iteration that its step does not divide
-  int64_t loose = 0;    // reach of uneven terms
-  int64_t limit = 0;    // positions that exist
+// How far the loops over one axis and the tile's dimension along it move a view, at most.
+struct AxisReach {
+  int64_t loops = 0, dims = 0;    // in elements, signed
+  bool exact = true;              // loops and dimension all move by one factor per unit of the axis
+  int64_t factor = 0, units = 0;  // that factor; the largest position
+  int64_t limit = 0;              // positions that exist
 };
 
-std::map<int, Walk> WalksOf(const Program& program, const Step& step, const View& view,
-                            const std::vector<TileDim>& dims) {
-  std::map<int, Walk> walks;
-  for (const auto& [id, factor] : view.loops) {
+// Of loops that move it by at least `below` per iteration, nothing is counted.
+AxisReach ReachAlong(const Program& program, const Step& step, const View& view,
+                     const std::vector<TileDim>& dims, const std::vector<int>& around, int axis,
+                     int64_t below = INT64_MAX) {
+  AxisReach reach;
+  reach.limit = program.axes[axis].extent;
+  // What the loops alone reach: if all move the view alike, the last multiple of the innermost
+  // step.
+  bool first = true, alike = true;
+  int64_t loop_units = 0, innermost = 1;
+  for (int id : around) {
     const Loop& loop = step.loops[id];
-    Walk& walk = walks[loop.axis];
     const int64_t last = Iterations(program, loop) - 1;
-    if (factor % loop.step == 0) {
-      walk.terms.push_back({factor / loop.step, last * loop.step});
-    } else {
-      walk.uneven = true;
-      walk.loose += factor * last;
-    }
+    if (loop.axis != axis || last == 0) continue;
+    auto term = std::find_if(view.loops.begin(), view.loops.end(),
+                             [&](const auto& t) { return t.first == id; });
+    const int64_t factor = term == view.loops.end() ? 0 : term->second;
+    if (std::abs(factor) >= below) continue;
+    reach.loops += factor * last;
+    alike &= factor % loop.step == 0 && (first || factor / loop.step == reach.factor);
+    reach.factor = factor / loop.step;
+    loop_units += last * loop.step;
+    innermost = loop.step;
+    first = false;
   }
+  if (alike && !first) {
+    const int64_t last = (CeilDiv(program.axes[axis].extent, innermost) - 1) * innermost;
+    loop_units = std::min(loop_units, last);
+    reach.loops = reach.factor * loop_units;
+  }
+  reach.exact = alike;
+  reach.units = loop_units;
   for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t extent = program.axes[dims[d].axis].extent;
-    Walk& walk = walks[dims[d].axis];
-    walk.limit = dims[d].padded ? CeilDiv(extent, dims[d].size) * dims[d].size : extent;
-    walk.terms.push_back({view.strides[d], std::min(dims[d].size, walk.limit) - 1});
+    if (dims[d].axis != axis) continue;
+    if (dims[d].padded) reach.limit = CeilDiv(reach.limit, dims[d].size) * dims[d].size;
+    const int64_t size = std::min(dims[d].size, reach.limit);
+    reach.exact &= first || view.strides[d] == reach.factor;
+    reach.factor = view.strides[d];
+    reach.dims += view.strides[d] * (size - 1);
+    reach.units += size - 1;
   }
-  for (auto& [axis, walk] : walks) walk.limit = std::max(walk.limit, program.axes[axis].extent);
-  return walks;
+  return reach;
 }
 
 absl::Status Wrong(const Step& step, const Buffer& buffer, absl::string_view what) {
@@ -65,29 +84,20 @@ bool FollowsAxis(const Step& step, const View& view, int axis, int64_t stride,
 // loops that move the view must do so in strides that exceed everything below them.
 bool BlocksAreDisjoint(const Program& program, const Step& step, const View& view,
                        const std::vector<TileDim>& dims, const std::vector<int>& around) {
-  std::vector<std::pair<int64_t, int64_t>> spans;  // stride, iterations, of the grid's loops
-  int64_t inside = 0;                              // reach of what one block does
-  const std::set<int> grid(step.grid.begin(), step.grid.end());
-  std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
-  for (int id : around) {
-    const int64_t iterations = Iterations(program, step.loops[id]);
-    if (iterations <= 1) continue;
-    if (grid.count(id)) {
-      if (factors[id] == 0) return false;
-      spans.push_back({std::abs(factors[id]), iterations});
-    } else {
-      inside += std::abs(factors[id]) * (iterations - 1);
+  const std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
+  std::set<int64_t> seen;
+  for (int id : step.grid) {
+    if (Iterations(program, step.loops[id]) <= 1) continue;
+    auto factor = factors.find(id);
+    const int64_t stride = factor == factors.end() ? 0 : std::abs(factor->second);
+    if (stride == 0 || !seen.insert(stride).second) return false;
+    int64_t inside = 0;
+    for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis) {
+      const AxisReach along = ReachAlong(program, step, view, dims, around, axis, stride);
+      inside += along.exact ? std::abs(along.factor) * std::min(along.units, along.limit - 1)
+                            : std::abs(along.loops) + std::abs(along.dims);
     }
-  }
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t size =
-        dims[d].padded ? dims[d].size : std::min(dims[d].size, program.axes[dims[d].axis].extent);
-    inside += std::abs(view.strides[d]) * (size - 1);
-  }
-  std::sort(spans.begin(), spans.end());
-  for (const auto& [stride, iterations] : spans) {
-    if (stride <= inside) return false;
-    inside += stride * (iterations - 1);
+    if (inside >= stride) return false;
   }
   return true;
 }
@@ -239,23 +249,19 @@ Reach ReachOf(const Program& program, const Step& step, const View& view,
     if (program.axes[dim.axis].extent == 0) return {0, -1};
   }
   auto extend = [&](int64_t by) { (by < 0 ? reach.first : reach.last) += by; };
-  for (const auto& [axis, walk] : WalksOf(program, step, view, dims)) {
-    bool exact = !walk.uneven;
-    for (const auto& [factor, largest] : walk.terms) exact &= factor == walk.terms[0].first;
-    exact = exact &&
-            FollowsAxis(step, view, axis, walk.terms.empty() ? 0 : walk.terms[0].first, around);
-    if (exact && !walk.terms.empty()) {
-      int64_t largest = 0;
-      for (const auto& term : walk.terms) largest += term.second;
-      // A view without a tile dimension along the axis sees only the loops' values.
-      extend(walk.terms[0].first * std::min(largest, walk.limit - 1));
+  for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis) {
+    const AxisReach along = ReachAlong(program, step, view, dims, around, axis);
+    if (along.exact) {
+      extend(along.factor * std::min(along.units, along.limit - 1));
     } else {
-      for (const auto& [factor, largest] : walk.terms) extend(factor * largest);
-      extend(walk.loose);
+      extend(along.loops);
+      extend(along.dims);
     }
   }
   return reach;
 }
+
+absl::Status Check(const Program& program) { return Checker(program).Run(); }
 
 int64_t LargestOffsetBytes(const Program& program, const Step& step) {
   int64_t largest = 0;
