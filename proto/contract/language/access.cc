@@ -46,7 +46,8 @@ class AccessChecker {
     return affine_.Add(hi, lo, -1);
   }
 
-  // While it lives the dims are known to be such that no variable's range in scope is empty: an access is made only then.
+  // While it lives the dims are known to be such that no variable's range in scope is empty: an
+  // access is made only then.
   class Reached {
    public:
     explicit Reached(AccessChecker* checker) : affine_(checker->affine_), saved_(affine_.dims()) {
@@ -61,13 +62,15 @@ class AccessChecker {
         for (const auto& [monomial, coefficient] : length.terms) {
           if (monomial.empty()) {
             constant = coefficient;
-          } else if (monomial.size() == 1 && monomial[0] < static_cast<int>(dims.size()) && coefficient == 1 && dim < 0) {
+          } else if (monomial.size() == 1 && monomial[0] < static_cast<int>(dims.size()) &&
+                     coefficient == 1 && dim < 0) {
             dim = monomial[0];  // the atoms of dims come first
           } else {
             simple = false;
           }
         }
-        if (simple && dim >= 0) dims[dim].lo = std::max(dims[dim].lo, std::min(1 - constant, dims[dim].hi));
+        if (simple && dim >= 0)
+          dims[dim].lo = std::max(dims[dim].lo, std::min(1 - constant, dims[dim].hi));
       }
       if (dims.size() > 0) affine_.SetDims(std::move(dims));
     }
@@ -97,11 +100,11 @@ class AccessChecker {
     if (expr->otherwise != nullptr && !expr->always_inside) Walk(expr->otherwise);
   }
 
-  // Whether the subscript stays within the axis. Reports it if it need not, nothing is read instead, and the text alone
-  // decides it; what tensors hold is the caller's promise.
+  // Whether the subscript stays within the axis. Reports it if it need not, nothing is read
+  // instead, and the text alone decides it; what tensors hold is the caller's promise.
   bool CheckSubscript(const Expr& read, const TensorSymbol& tensor, size_t axis) {
     Polynomial at = scope_.PolynomialOf(*read.args[axis]);
-    Polynomial extent = scope_.PolynomialOf(*tensor.axes[axis].extent);
+    const Polynomial& extent = scope_.ExtentOf(*tensor.axes[axis].extent);
     Polynomial room = affine_.Add(affine_.Add(extent, affine_.Number(-1)), at, -1);
     if (affine_.Min(at) >= 0 && affine_.Min(room) >= 0) return true;
     if (read.otherwise != nullptr || affine_.ReadsTensor(at)) return false;
@@ -110,10 +113,12 @@ class AccessChecker {
       return std::abs(end) >= kUnknown ? std::string("unbounded") : absl::StrCat(end);
     };
     scope_.errors.Add(read.args[axis]->offset,
-                      absl::StrCat("the read can fall outside ", Quote(tensor.name), ": subscript ", axis, ", ",
-                                   PrintExpr(*read.args[axis]), ", runs from ", bound(lo), " to ", bound(hi),
-                                   ", the axis has ", scope_.Describe(*tensor.axes[axis].extent), " elements from 0"),
-                      absl::StrCat("say what is read there: ", PrintExpr(read), " else 0; or narrow the range of a variable"));
+                      absl::StrCat("the read can fall outside ", Quote(tensor.name), ": subscript ",
+                                   axis, ", ", PrintExpr(*read.args[axis]), ", runs from ",
+                                   bound(lo), " to ", bound(hi), ", the axis has ",
+                                   scope_.Describe(*tensor.axes[axis].extent), " elements from 0"),
+                      absl::StrCat("say what is read there: ", PrintExpr(read),
+                                   " else 0; or narrow the range of a variable"));
     return false;
   }
 
@@ -123,11 +128,12 @@ class AccessChecker {
       {
         Reached reached(this);
         if (!reached.never() && affine_.Min(Length(var)) < 1) {
-          scope_.errors.Add(reduction.offset,
-                            absl::StrCat(ReductionName(reduction.reduce), " over ", Quote(scope_.vars[var].name),
-                                         ", whose range may be empty: it has no value then"),
-                            "make the range at least 1 long under every binding, or write the case out: "
-                            "n > 0 ? sum(...) / n : 0");
+          scope_.errors.Add(
+              reduction.offset,
+              absl::StrCat(ReductionName(reduction.reduce), " over ", Quote(scope_.vars[var].name),
+                           ", whose range may be empty: it has no value then"),
+              "make the range at least 1 long under every binding, or write the case out: "
+              "n > 0 ? sum(...) / n : 0");
           break;
         }
       }

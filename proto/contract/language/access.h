@@ -6,8 +6,8 @@
 
 namespace kiln::language {
 
-// Checks all accesses of the resolved, unpoisoned statements. Writes Expr::always_inside. Reports reads without `else`
-// that can fall outside and avg, argmax, argmin over ranges that may be empty.
+// Checks all accesses of the resolved, unpoisoned statements. Writes Expr::always_inside. Reports
+// reads without `else` that can fall outside and avg, argmax, argmin over ranges that may be empty.
 void CheckAccesses(Scope* scope);
 
 }  // namespace kiln::language

@@ -14,20 +14,24 @@ bool IsAccumulator(DType type) {
 }
 
 bool Adds(const Node& node) {
-  return node.op == Op::kReduce && (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd ||
-                                    node.reduce == ReduceOp::kAvg);
+  return node.op == Op::kReduce &&
+         (node.reduce == ReduceOp::kSum || node.reduce == ReduceOp::kProd ||
+          node.reduce == ReduceOp::kAvg);
 }
 
-bool Narrower(DType type, DType than) { return IsFloat(type) == IsFloat(than) && Bits(type) < Bits(than); }
+bool Narrower(DType type, DType than) {
+  return IsFloat(type) == IsFloat(than) && Bits(type) < Bits(than);
+}
 
-// Rewrites the nodes below a root; equal nodes of other outputs keep their accumulator. Reads of tensors end it: what
-// fills those has its own accumulator.
+// Rewrites the nodes below a root; equal nodes of other outputs keep their accumulator. Reads of
+// tensors end it: what fills those has its own accumulator.
 class Rewriter {
  public:
   Rewriter(NodePool* pool, DType type) : pool_(*pool), type_(type) {}
 
   NodeId Run(NodeId root) {
-    // Arguments come before users, hence the nodes below the root are found from the end and rewritten from the start.
+    // Arguments come before users, hence the nodes below the root are found from the end and
+    // rewritten from the start.
     std::vector<bool> below(root + 1, false);
     below[root] = true;
     for (NodeId id = root; id >= 0; --id) {
@@ -80,16 +84,20 @@ absl::Status ApplyAccumulators(const Policy& policy, const Scope& scope, Built* 
       if (tensor.name == name) definition = &candidate;
     }
     if (definition == nullptr) {
-      return InvalidField("UNKNOWN_OUTPUT", field, Print(type), "of a tensor that is no output", outputs);
+      return InvalidField("UNKNOWN_OUTPUT", field, Print(type), "of a tensor that is no output",
+                          outputs);
     }
     if (!IsAccumulator(type)) {
-      return InvalidField("INVALID_ACCUMULATOR", field, Print(type), "no accumulator", "f32, f16, bf16, i32");
+      return InvalidField("INVALID_ACCUMULATOR", field, Print(type), "no accumulator",
+                          "f32, f16, bf16, i32");
     }
     Rewriter rewriter(&built->pool, type);
     definition->value.node = rewriter.Run(definition->value.node);
     if (!rewriter.applies()) {
-      return InvalidField("INVALID_ACCUMULATOR", field, Print(type), "not narrower than any accumulator of the output",
-                          "a narrower float than that of a sum, prod or avg of the output, or i32 for one of i64");
+      return InvalidField(
+          "INVALID_ACCUMULATOR", field, Print(type),
+          "not narrower than any accumulator of the output",
+          "a narrower float than that of a sum, prod or avg of the output, or i32 for one of i64");
     }
   }
   return absl::OkStatus();

@@ -8,8 +8,8 @@
 
 namespace kiln::language {
 
-// INVALID_ARGUMENT names the field "policy.accumulate.C" whose name is no output, whose type is no accumulator or which
-// would change nothing.
+// INVALID_ARGUMENT names the field "policy.accumulate.C" whose name is no output, whose type is no
+// accumulator or which would change nothing.
 absl::Status ApplyAccumulators(const Policy& policy, const Scope& scope, Built* built);
 
 }  // namespace kiln::language

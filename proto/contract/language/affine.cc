@@ -6,9 +6,11 @@
 namespace kiln::language {
 namespace {
 
-constexpr size_t kMaxTerms = 256;      // of a polynomial; beyond, only its range is kept
-constexpr int kMaxSteps = 400;         // substitutions in one search for an extreme
-constexpr int kMaxCornerDims = 10;     // dims whose corners are all tried
+constexpr size_t kMaxTerms = 256;   // of a polynomial; beyond, only its range is kept
+constexpr int kMaxSteps = 400;      // substitutions in one search for an extreme
+constexpr int kMaxCornerDims = 10;  // dims whose corners are all tried
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
 
@@ -74,7 +76,8 @@ Polynomial Affine::Mul(const Polynomial& a, const Polynomial& b) {
     if (!fits) break;
     for (const auto& [right, y] : b.terms) {
       Monomial monomial;
-      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(monomial));
+      std::merge(left.begin(), left.end(), right.begin(), right.end(),
+                 std::back_inserter(monomial));
       int64_t coefficient = 0;
       int64_t& into = product.terms[monomial];
       if (monomial.size() > 16 || __builtin_mul_overflow(x, y, &coefficient) ||
@@ -100,8 +103,19 @@ Atom Affine::FractionAtom(Kind kind, const Polynomial& over, const Polynomial& u
 Polynomial Affine::Div(const Polynomial& a, const Polynomial& b) {
   std::optional<int64_t> x = a.constant(), y = b.constant();
   if (y == 1) return a;
-  if (x && y && *y > 0) return Number(*x / *y - (*x % *y < 0 ? 1 : 0));
-  return OfAtom(FractionAtom(Kind::kQuotient, a, b));
+  if (x && y && *y > 0) return Number(FloorDiv(*x, *y));
+  if (!y || *y < 1) return OfAtom(FractionAtom(Kind::kQuotient, a, b));
+  // floor((d*P + R) / d) is P + floor(R / d).
+  Polynomial whole, rest;
+  for (const auto& [monomial, coefficient] : a.terms) {
+    int64_t quotient = monomial.empty() ? FloorDiv(coefficient, *y) : coefficient / *y;
+    int64_t remainder = coefficient - quotient * *y;
+    if (remainder != 0 && !monomial.empty()) quotient = 0, remainder = coefficient;
+    if (quotient != 0) whole.terms[monomial] = quotient;
+    if (remainder != 0) rest.terms[monomial] = remainder;
+  }
+  if (rest.constant()) return whole;  // 0 <= R < d
+  return Add(whole, OfAtom(FractionAtom(Kind::kQuotient, rest, b)));
 }
 
 Polynomial Affine::Mod(const Polynomial& a, const Polynomial& b) {
@@ -147,8 +161,9 @@ std::optional<std::pair<Polynomial, Polynomial>> Affine::Split(const Polynomial&
   return split;
 }
 
-// A lower bound of p without the quotient or remainder `atom`: floor(A/d) lies between (A-(d-1))/d and A/d, which keeps
-// the relation to other terms in A where the factor is a multiple of d; otherwise by the atom's own range.
+// A lower bound of p without the quotient or remainder `atom`: floor(A/d) lies between (A-(d-1))/d
+// and A/d, which keeps the relation to other terms in A where the factor is a multiple of d;
+// otherwise by the atom's own range.
 std::optional<Polynomial> Affine::WithoutFraction(const Polynomial& p, Atom atom,
                                                   bool keep_relation) {
   auto split = Split(p, atom);
@@ -167,6 +182,22 @@ std::optional<Polynomial> Affine::WithoutFraction(const Polynomial& p, Atom atom
   return Add(rest, factor, end);
 }
 
+// A lower bound of p in which the last variable inside a quotient is replaced by the end of its
+// range that counts: a quotient does not fall when what is divided rises. Keeps the relation of its
+// other end to the dims.
+std::optional<Polynomial> Affine::WithNarrowedFraction(const Polynomial& p, Atom atom) {
+  auto split = Split(p, atom);
+  const AtomInfo info = atoms_[atom];
+  if (!split || info.kind != Kind::kQuotient) return std::nullopt;
+  Atom variable = LastVar(info.over);
+  if (variable < 0) return std::nullopt;
+  bool least = Min(split->first) >= 0;
+  if (!least && Max(split->first) > 0) return std::nullopt;
+  std::optional<Polynomial> over = WithoutVar(least ? info.over : Negated(info.over), variable);
+  if (!over) return std::nullopt;
+  return Add(split->second, Mul(split->first, Div(least ? *over : Negated(*over), info.under)));
+}
+
 // p with a variable replaced by the end of its range where p is least.
 std::optional<Polynomial> Affine::WithoutVar(const Polynomial& p, Atom atom) {
   auto split = Split(p, atom);
@@ -178,6 +209,17 @@ std::optional<Polynomial> Affine::WithoutVar(const Polynomial& p, Atom atom) {
   return Add(split->second, Mul(split->first, Add(hi, Number(-1))));
 }
 
+Atom Affine::LastVar(const Polynomial& p) const {
+  Atom last = -1;
+  for (const auto& term : p.terms) {
+    for (Atom atom : term.first) {
+      if (atoms_[atom].kind != Kind::kVar) continue;
+      if (last < 0 || atoms_[atom].index > atoms_[last].index) last = atom;
+    }
+  }
+  return last;
+}
+
 int64_t Affine::Min(const Polynomial& p) {
   if (min_depth_ == 0) steps_left_ = kMaxSteps;
   constexpr int kMaxDepth = 24;
@@ -185,15 +227,11 @@ int64_t Affine::Min(const Polynomial& p) {
   ++min_depth_;
   int64_t best = MinByIntervals(p);
   // The fraction or, without one, the variable that was made last: its range uses none made later.
-  Atom fraction = -1, variable = -1;
+  Atom fraction = -1, variable = LastVar(p);
   for (const auto& term : p.terms) {
     for (Atom atom : term.first) {
       Kind kind = atoms_[atom].kind;
       if (kind == Kind::kQuotient || kind == Kind::kRemainder) fraction = std::max(fraction, atom);
-      if (kind == Kind::kVar &&
-          (variable < 0 || atoms_[atom].index > atoms_[variable].index)) {
-        variable = atom;
-      }
     }
   }
   if (fraction >= 0) {
@@ -201,6 +239,8 @@ int64_t Affine::Min(const Polynomial& p) {
       std::optional<Polynomial> without = WithoutFraction(p, fraction, keep_relation);
       if (without) best = std::max(best, Min(*without));
     }
+    std::optional<Polynomial> narrowed = WithNarrowedFraction(p, fraction);
+    if (narrowed) best = std::max(best, Min(*narrowed));
   } else if (variable >= 0) {
     std::optional<Polynomial> without = WithoutVar(p, variable);
     if (without) best = std::max(best, Min(*without));
@@ -221,7 +261,8 @@ Interval Affine::AtomRange(Atom atom) {
     case Kind::kVar: {
       auto range = ranges_.find(info.index);
       if (range == ranges_.end() || steps_left_ <= 0) return kAnything;
-      if (auto found = var_ranges_.find(info.index); found != var_ranges_.end()) return found->second;
+      if (auto found = var_ranges_.find(info.index); found != var_ranges_.end())
+        return found->second;
       const auto [lo, hi] = range->second;
       int64_t least = Min(lo);
       int64_t most = Max(hi);

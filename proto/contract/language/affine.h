@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer expressions of subscripts, bounds and extents as polynomials: terms are collected (x[i+1-i] is x[1]), then the
-// extremes are found over the ranges of variables and dynamic dims. A variable is replaced by the end of its range that
-// is worse, which may again hold variables and dims (dependent bounds, j in 0..i+1), so that affine accesses over
-// dependent ranges are judged exactly; quotients, remainders and what tensors hold are bounded by intervals. Whatever
-// overflows or grows too large becomes unknown, never wrong. Not thread-safe.
+// Integer expressions of subscripts, bounds and extents as polynomials: terms are collected
+// (x[i+1-i] is x[1]), then the extremes are found over the ranges of variables and dynamic dims. A
+// variable is replaced by the end of its range that is worse, which may again hold variables and
+// dims (dependent bounds, j in 0..i+1), so that affine accesses over dependent ranges are judged
+// exactly; quotients, remainders and what tensors hold are bounded by intervals. Whatever overflows
+// or grows too large becomes unknown, never wrong. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ namespace kiln::language {
 inline constexpr int64_t kUnknown = int64_t{1} << 62;  // bounds saturate at +-kUnknown
 inline constexpr Interval kAnything{-kUnknown, kUnknown};
 
-using Atom = int;                      // a dim, a variable, a quotient, ...
-using Monomial = std::vector<Atom>;    // sorted, with repetition; the empty one is 1
+using Atom = int;                    // a dim, a variable, a quotient, ...
+using Monomial = std::vector<Atom>;  // sorted, with repetition; the empty one is 1
 
 struct Polynomial {
-  std::map<Monomial, int64_t> terms;   // no zero coefficients
+  std::map<Monomial, int64_t> terms;  // no zero coefficients
   bool operator==(const Polynomial&) const = default;
   // Its value, if it holds neither variables nor dynamic dims.
   std::optional<int64_t> constant() const;
@@ -58,7 +59,8 @@ class Affine {
   // Whether it depends on what a tensor holds, through its terms or the ranges of its variables.
   bool ReadsTensor(const Polynomial& p) const;
 
-  // Ranges of the dims from now on: a caller that knows more (an axis that is not empty) narrows them for a while.
+  // Ranges of the dims from now on: a caller that knows more (an axis that is not empty) narrows
+  // them for a while.
   const std::vector<Interval>& dims() const { return dims_; }
   void SetDims(std::vector<Interval> dims) {
     dims_ = std::move(dims);
@@ -83,6 +85,8 @@ class Affine {
   int64_t MinByIntervals(const Polynomial& p);
   int64_t MinOverDims(const Polynomial& p);
   std::optional<Polynomial> WithoutFraction(const Polynomial& p, Atom atom, bool keep_relation);
+  std::optional<Polynomial> WithNarrowedFraction(const Polynomial& p, Atom atom);
+  Atom LastVar(const Polynomial& p) const;  // the one with the largest id; -1: none
   std::optional<Polynomial> WithoutVar(const Polynomial& p, Atom atom);
   // p = factor * atom + rest; nothing if the atom occurs squared.
   std::optional<std::pair<Polynomial, Polynomial>> Split(const Polynomial& p, Atom atom);
@@ -93,7 +97,7 @@ class Affine {
   std::map<std::pair<Kind, Fraction>, Atom> fraction_atoms_;
   std::map<VarId, std::pair<Polynomial, Polynomial>> ranges_;
   std::map<VarId, Interval> var_ranges_;  // found already, for the dims at hand
-  int steps_left_ = 0;  // of the Min in progress
+  int steps_left_ = 0;                    // of the Min in progress
   int min_depth_ = 0;
 };
 

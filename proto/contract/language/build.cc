@@ -13,13 +13,14 @@ namespace {
 class Builder {
  public:
   explicit Builder(Scope* scope)
-      : scope_(*scope), ints_(scope, &built_.pool, [this](const Expr& read) { return Value(read, DType::kI64); }) {}
+      : scope_(*scope),
+        ints_(scope, &built_.pool, [this](const Expr& read) { return Value(read, DType::kI64); }) {}
 
   Built Run() {
     for (const TensorSymbol& tensor : scope_.tensors) {
       std::vector<Applied> shape;
       for (const Axis& axis : tensor.axes) {
-        if (tensor.stays) shape.push_back(ints_.Build(*axis.extent));
+        if (tensor.stays) shape.push_back(ExtentOf(*axis.extent));
       }
       built_.shapes.push_back(std::move(shape));
     }
@@ -38,12 +39,14 @@ class Builder {
     Term term{value.node, {}};
     const std::vector<VarId>& axes = tensor.axis_vars;
     for (VarId var : value.vars) {
-      term.vars.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), var) - axes.begin()));
+      term.vars.push_back(
+          static_cast<int>(std::find(axes.begin(), axes.end(), var) - axes.begin()));
     }
     return term;
   }
 
-  // Temporaries of one type, shape and definition are one: how often a value is named does not matter.
+  // Temporaries of one type, shape and definition are one: how often a value is named does not
+  // matter.
   void AddDefinition(const Definition& definition) {
     const TensorSymbol& tensor = scope_.tensors[definition.tensor];
     for (const Definition& earlier : built_.definitions) {
@@ -63,8 +66,8 @@ class Builder {
                       [](const Applied& x, const Applied& y) { return x.node == y.node; });
   }
 
-  // The value that is stored: of the tensor's compute type, by a cast to the storage type where the kind of number
-  // changes, so that it is rounded once.
+  // The value that is stored: of the tensor's compute type, by a cast to the storage type where the
+  // kind of number changes, so that it is rounded once.
   Applied Define(const TensorSymbol& tensor) {
     const Expr& value = *tensor.definition->value;
     if (!tensor.type) return Value(value, DefaultType(value.inferred));
@@ -81,7 +84,8 @@ class Builder {
     return built_.pool.Make(std::move(node), {value});
   }
 
-  // The expression as a value of the type: built in its own type and converted, or, if it has none, in that type.
+  // The expression as a value of the type: built in its own type and converted, or, if it has none,
+  // in that type.
   Applied Value(const Expr& expr, DType type) {
     const Inferred& inferred = expr.inferred;
     if (inferred.constant) return OfConstant(*inferred.constant, type);
@@ -98,7 +102,8 @@ class Builder {
     return built_.pool.Integer(type, AsInteger(constant, 64).value_or(0));
   }
 
-  // Of literals and dynamic dims alone: operations are done in f64, choices keep the type that is wanted.
+  // Of literals and dynamic dims alone: operations are done in f64, choices keep the type that is
+  // wanted.
   Applied Untyped(const Expr& expr, DType type) {
     if (expr.kind == ExprKind::kSelect) return Select(expr, type);
     if (expr.kind == ExprKind::kRead) {
@@ -161,8 +166,8 @@ class Builder {
     return built_.pool.Make(std::move(node), args);
   }
 
-  // The temporary's expression, with the variables of this read in the place of its axes: they are distinct, so that it
-  // is the same node.
+  // The temporary's expression, with the variables of this read in the place of its axes: they are
+  // distinct, so that it is the same node.
   Applied Inline(const Expr& read, DType type) {
     const TensorSymbol& tensor = scope_.tensors[read.index];
     auto key = std::make_pair(read.index, type);
@@ -172,7 +177,8 @@ class Builder {
     }
     Applied value = found->second;
     for (VarId& var : value.vars) {
-      size_t axis = std::find(tensor.axis_vars.begin(), tensor.axis_vars.end(), var) - tensor.axis_vars.begin();
+      size_t axis = std::find(tensor.axis_vars.begin(), tensor.axis_vars.end(), var) -
+                    tensor.axis_vars.begin();
       var = read.bracketed ? read.args[axis]->index : read.vars[axis];
     }
     return value;
@@ -191,7 +197,8 @@ class Builder {
     size_t start = 0;
     while (start + 1 < prefix.size() && prefix[start + 1].constant) ++start;
     DType held = StepType(prefix, start + 1, type);
-    Applied left = prefix[start].constant ? OfConstant(*prefix[start].constant, held) : Value(*expr.args[0], held);
+    Applied left = prefix[start].constant ? OfConstant(*prefix[start].constant, held)
+                                          : Value(*expr.args[0], held);
     for (size_t i = start; i < expr.ops.size(); ++i) {
       DType step = StepType(prefix, i + 1, type);
       if (step != held) left = MakeCast(left, step);
@@ -211,7 +218,8 @@ class Builder {
   Applied Compare(const Expr& expr) {
     const Inferred &a = expr.args[0]->inferred, &b = expr.args[1]->inferred;
     DType type = JoinTypes(a.type, b.type).value_or(DType::kF64);
-    return Operation(expr.op, DType::kBool, {Value(*expr.args[0], type), Value(*expr.args[1], type)});
+    return Operation(expr.op, DType::kBool,
+                     {Value(*expr.args[0], type), Value(*expr.args[1], type)});
   }
 
   Applied Power(const Expr& expr, DType type) {
@@ -219,7 +227,8 @@ class Builder {
     std::optional<int64_t> n;
     if (exponent.constant && !exponent.type) n = AsInteger(*exponent.constant, 64);
     Applied base = Value(*expr.args[0], type);
-    if (!n || *n < 0 || *n > 4) return Operation(Op::kPow, type, {base, Value(*expr.args[1], type)});
+    if (!n || *n < 0 || *n > 4)
+      return Operation(Op::kPow, type, {base, Value(*expr.args[1], type)});
     if (*n == 0) return OfConstant({1, 1, false}, type);
     if (*n == 1) return base;
     Applied square = Operation(Op::kMul, type, {base, base});
@@ -231,7 +240,8 @@ class Builder {
     const Inferred& condition = expr.args[0]->inferred;
     if (condition.constant) return Value(*expr.args[condition.constant->value != 0 ? 1 : 2], type);
     return Operation(Op::kSelect, type,
-                     {Value(*expr.args[0], DType::kBool), Value(*expr.args[1], type), Value(*expr.args[2], type)});
+                     {Value(*expr.args[0], DType::kBool), Value(*expr.args[1], type),
+                      Value(*expr.args[2], type)});
   }
 
   Applied Call(const Expr& expr, DType type) {
@@ -246,22 +256,33 @@ class Builder {
     const Expr& value = *expr.args[0];
     const Inferred& inferred = value.inferred;
     DType compute = ComputeType(expr.storage);
-    bool same_width = expr.storage == DType::kF32 || expr.storage == DType::kF64 || expr.storage == DType::kBool;
+    bool same_width =
+        expr.storage == DType::kF32 || expr.storage == DType::kF64 || expr.storage == DType::kBool;
     if (inferred.constant && same_width) return OfConstant(*inferred.constant, compute);
     bool integer = IsInteger(expr.storage) && inferred.constant && inferred.whole;
     if (integer && Bits(expr.storage) >= 32) {
-      if (auto fits = AsInteger(*inferred.constant, Bits(expr.storage))) return built_.pool.Integer(compute, *fits);
+      if (auto fits = AsInteger(*inferred.constant, Bits(expr.storage)))
+        return built_.pool.Integer(compute, *fits);
     }
     DType from = inferred.type.value_or(inferred.whole ? DType::kI64 : DType::kF64);
-    if (inferred.constant && inferred.whole && !AsInteger(*inferred.constant, 64)) from = DType::kF64;
-    if (!IsFloat(expr.storage) && from == compute && Bits(expr.storage) == Bits(compute)) return Value(value, from);
+    if (inferred.constant && inferred.whole && !AsInteger(*inferred.constant, 64))
+      from = DType::kF64;
+    if (!IsFloat(expr.storage) && from == compute && Bits(expr.storage) == Bits(compute))
+      return Value(value, from);
     return MakeCast(Value(value, from), expr.storage);
   }
 
   AppliedRange RangeOf(VarId var) {
     const Var& info = scope_.vars[var];
     Applied lo = info.lo == nullptr ? built_.pool.Integer(DType::kI64, 0) : ints_.Build(*info.lo);
-    return {var, lo, ints_.Build(*info.hi)};
+    return {var, lo, info.lo == nullptr ? ExtentOf(*info.hi) : ints_.Build(*info.hi)};
+  }
+
+  // Many axes and variables share one.
+  Applied ExtentOf(const Expr& extent) {
+    auto found = extents_.find(&extent);
+    if (found == extents_.end()) found = extents_.emplace(&extent, ints_.Build(extent)).first;
+    return found->second;
   }
 
   Applied Reduce(const Expr& expr, DType type) {
@@ -274,7 +295,8 @@ class Builder {
     if (expr.reduce == ReduceOp::kArgmax || expr.reduce == ReduceOp::kArgmin) {
       body_type = body.type ? JoinTypes(body.type, body.type).value() : DefaultType(body);
     }
-    bool adds = expr.reduce == ReduceOp::kSum || expr.reduce == ReduceOp::kProd || expr.reduce == ReduceOp::kAvg;
+    bool adds = expr.reduce == ReduceOp::kSum || expr.reduce == ReduceOp::kProd ||
+                expr.reduce == ReduceOp::kAvg;
     node.accumulator = adds ? AccumulatorOf(type) : body_type;
     std::vector<AppliedRange> ranges;
     for (VarId var : expr.vars) ranges.push_back(RangeOf(var));
@@ -295,6 +317,7 @@ class Builder {
   IntBuilder ints_;
   std::map<int, int> merged_;  // temporary -> the equal one before it
   std::map<std::pair<int, DType>, Applied> inlined_;
+  std::map<const Expr*, Applied> extents_;
 };
 
 }  // namespace

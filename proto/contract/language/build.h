@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the checked tree to nodes: temporaries are replaced by their expressions, types are made explicit (every operand
-// has the type that its operation computes in), constants are folded.
+// From the checked tree to nodes: temporaries are replaced by their expressions, types are made
+// explicit (every operand has the type that its operation computes in), constants are folded.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,8 @@ struct Built {
   NodePool pool;
   // One per tensor of the scope; closed, one per axis. Empty for temporaries that do not stay.
   std::vector<std::vector<Applied>> shapes;
-  // Outputs and temporaries that stay, in the order of the text; of temporaries that say the same, the first alone.
+  // Outputs and temporaries that stay, in the order of the text; of temporaries that say the same,
+  // the first alone.
   std::vector<Definition> definitions;
 };
 

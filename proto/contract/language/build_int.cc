@@ -50,7 +50,8 @@ Applied IntBuilder::Build(const Expr& expr) {
     case ExprKind::kUnary: {
       Applied value = Build(*expr.args[0]);
       const Node& node = pool_.at(value.node);
-      if (node.op == Op::kLiteral) return pool_.Integer(DType::kI64, Fold(Op::kSub, 0, node.integer));
+      if (node.op == Op::kLiteral)
+        return pool_.Integer(DType::kI64, Fold(Op::kSub, 0, node.integer));
       Node negation;
       negation.op = Op::kNeg;
       negation.type = DType::kI64;

@@ -9,14 +9,16 @@
 namespace kiln::language {
 namespace {
 
-// An odd mantissa and a power of two, as in 0xcccccdp-27: one spelling for each value, made of integers alone.
+// An odd mantissa and a power of two, as in 0xcccccdp-27: one spelling for each value, made of
+// integers alone.
 std::string HexFloat(double value) {
   if (std::isnan(value)) return "nan";
   absl::string_view sign = std::signbit(value) ? "-" : "";
   if (std::isinf(value)) return absl::StrCat(sign, "inf");
   int exponent = 0;
   constexpr int kMantissaBits = 53;
-  uint64_t mantissa = static_cast<uint64_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), kMantissaBits));
+  uint64_t mantissa =
+      static_cast<uint64_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), kMantissaBits));
   if (mantissa == 0) return absl::StrCat(sign, "0x0p0");
   exponent -= kMantissaBits;
   for (; mantissa % 2 == 0; mantissa /= 2) ++exponent;
@@ -76,7 +78,8 @@ absl::string_view KindName(TensorKind kind) {
 class Writer {
  public:
   Writer(const Graph& graph, const Policy& policy) : graph_(graph), policy_(policy) {
-    for (const Node& node : graph.nodes) numbers_.push_back(StandsInPlace(node) ? -1 : next_number_++);
+    for (const Node& node : graph.nodes)
+      numbers_.push_back(StandsInPlace(node) ? -1 : next_number_++);
   }
 
   std::string Run() {
@@ -130,7 +133,8 @@ class Writer {
       absl::StrAppend(&out_, "v", term.vars[0]);
     } else {
       absl::StrAppend(&out_, "n", numbers_[term.node]);
-      for (size_t i = 0; i < term.vars.size(); ++i) absl::StrAppend(&out_, i == 0 ? "(" : ",", term.vars[i]);
+      for (size_t i = 0; i < term.vars.size(); ++i)
+        absl::StrAppend(&out_, i == 0 ? "(" : ",", term.vars[i]);
       if (!term.vars.empty()) out_ += ")";
     }
   }
@@ -161,7 +165,8 @@ class Writer {
         break;
       case Op::kSoftmax:
         out_ += "softmax at";
-        for (size_t i = 0; i < node.at.size(); ++i) absl::StrAppend(&out_, i == 0 ? " " : ",", node.at[i]);
+        for (size_t i = 0; i < node.at.size(); ++i)
+          absl::StrAppend(&out_, i == 0 ? " " : ",", node.at[i]);
         break;
       default:
         absl::StrAppend(&out_, OpName(node.op));
@@ -199,6 +204,8 @@ class Writer {
 
 }  // namespace
 
-std::string CanonicalText(const Graph& graph, const Policy& policy) { return Writer(graph, policy).Run(); }
+std::string CanonicalText(const Graph& graph, const Policy& policy) {
+  return Writer(graph, policy).Run();
+}
 
 }  // namespace kiln::language

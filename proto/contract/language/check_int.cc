@@ -51,7 +51,8 @@ class IntChecker {
       return true;
     }
     if (expr->bracketed || scope_.assigned_names.count(expr->text) > 0) {
-      return Fail(expr->offset, absl::StrCat("the extent depends on the tensor ", Quote(expr->text)),
+      return Fail(expr->offset,
+                  absl::StrCat("the extent depends on the tensor ", Quote(expr->text)),
                   "shapes do not depend on data: pad to the largest size and pass the lengths as "
                   "an input");
     }
@@ -119,10 +120,9 @@ bool CheckExtent(Scope* scope, Expr* expr, absl::string_view of_what) {
   if (lo >= 0 && hi <= kMaxExtent) return true;
   std::string shown = lo == hi ? absl::StrCat(lo) : absl::StrCat(lo, "..", hi);
   if (lo <= -kUnknown || hi >= kUnknown) shown = "beyond 2^62";
-  scope->errors.Add(expr->offset,
-                    absl::StrCat("an extent of ", of_what, " is ", PrintExpr(*expr), " = ", shown),
-                    lo < 0 ? "extents are at least 0 under every binding of the dims"
-                           : "extents are below 2^40");
+  scope->errors.Add(
+      expr->offset, absl::StrCat("an extent of ", of_what, " is ", PrintExpr(*expr), " = ", shown),
+      lo < 0 ? "extents are at least 0 under every binding of the dims" : "extents are below 2^40");
   return false;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an expression is an `int` of the grammar: what may stand in extents, subscripts and bounds.
+// Whether an expression is an `int` of the grammar: what may stand in extents, subscripts and
+// bounds.
 #pragma once
 
 #include "proto/contract/language/scope.h"

@@ -18,18 +18,17 @@
 namespace kiln {
 namespace {
 
-// What names mean, where reads go, of what types: all errors of these at once, as far as they are independent.
+// What names mean, where reads go, of what types: all errors of these at once, as far as they are
+// independent.
 absl::Status CheckNames(const WorkloadSpec& spec, language::Scope* scope) {
+  if (scope->program.broken_declarations) return scope->errors.ToStatus();
   absl::Status bound = language::BindDims(spec, scope);
-  if (!scope->errors.ok()) return scope->errors.ToStatus();
-  KILN_RETURN_IF_ERROR(bound);
+  if (!bound.ok()) return scope->errors.ok() ? bound : scope->errors.ToStatus();
   absl::Status declared = language::DeclareTensors(spec, scope);
-  if (!scope->program.broken_declarations) {
-    language::ResolveProgram(scope);
-    language::CheckAccesses(scope);
-    language::FindLive(scope);
-    language::InferProgram(scope);
-  }
+  language::ResolveProgram(scope);
+  language::CheckAccesses(scope);
+  language::FindLive(scope);
+  language::InferProgram(scope);
   if (!scope->errors.ok()) return scope->errors.ToStatus();
   return declared;
 }

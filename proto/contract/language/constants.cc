@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on literals alone are done in f64. Only those are folded whose result IEEE 754 fixes, so that canonical
-// texts do not depend on a mathematical library: exp(1) stays an operation.
+// Operations on literals alone are done in f64. Only those are folded whose result IEEE 754 fixes,
+// so that canonical texts do not depend on a mathematical library: exp(1) stays an operation.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,8 @@ std::optional<Constant> FoldPower(double base, double exponent) {
 }  // namespace
 
 bool IsWhole(const Constant& constant) {
-  return constant.exact || (std::isfinite(constant.value) && constant.value == std::trunc(constant.value));
+  return constant.exact ||
+         (std::isfinite(constant.value) && constant.value == std::trunc(constant.value));
 }
 
 std::optional<int64_t> AsInteger(const Constant& constant, int bits) {
@@ -45,7 +46,8 @@ std::optional<int64_t> AsInteger(const Constant& constant, int bits) {
   } else {
     return std::nullopt;
   }
-  if (bits < 64 && (value < -(int64_t{1} << (bits - 1)) || value >= int64_t{1} << (bits - 1))) return std::nullopt;
+  if (bits < 64 && (value < -(int64_t{1} << (bits - 1)) || value >= int64_t{1} << (bits - 1)))
+    return std::nullopt;
   return value;
 }
 
@@ -69,7 +71,8 @@ std::optional<Constant> FoldUnary(Op op, const Constant& a) {
     case Op::kCeil:
       return Constant{std::ceil(a.value), std::nullopt, false};
     case Op::kRound: {
-      // Half to even whatever the rounding mode of the process: the remainder to the nearest even integer is exact.
+      // Half to even whatever the rounding mode of the process: the remainder to the nearest even
+      // integer is exact.
       double rest = std::isfinite(a.value) ? std::remainder(a.value, 1.0) : 0;
       return Constant{std::copysign(a.value - rest, a.value), std::nullopt, false};
     }

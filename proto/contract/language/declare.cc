@@ -20,7 +20,8 @@ std::string DimList(const Scope& scope) {
 }
 
 std::string Print(const DimBinding& binding) {
-  return binding.is_static() ? absl::StrCat(binding.lo) : absl::StrCat(binding.lo, "..", binding.hi);
+  return binding.is_static() ? absl::StrCat(binding.lo)
+                             : absl::StrCat(binding.lo, "..", binding.hi);
 }
 
 absl::Status CheckBinding(absl::string_view name, const DimBinding& binding) {
@@ -92,9 +93,9 @@ class Declarer {
     tensor.name = std::string(name.name.data(), name.name.size());
     tensor.offset = name.offset;
     auto given = spec_.types.find(tensor.name);
-    tensor.type = decl->type                     ? *decl->type
+    tensor.type = decl->type                   ? *decl->type
                   : given != spec_.types.end() ? given->second
-                                                 : DType::kF32;
+                                               : DType::kF32;
     AddAxes(decl, &tensor);
     scope_.tensor_names[name.name] = static_cast<int>(scope_.tensors.size());
     scope_.tensors.push_back(std::move(tensor));
@@ -142,6 +143,7 @@ class Declarer {
 }  // namespace
 
 absl::Status BindDims(const WorkloadSpec& spec, Scope* scope) {
+  size_t errors = scope->errors.size();
   for (const NamePosition& name : scope->program.dims) {
     int index = static_cast<int>(scope->dims.size());
     if (!scope->dim_names.try_emplace(name.name, index).second) {
@@ -153,7 +155,7 @@ absl::Status BindDims(const WorkloadSpec& spec, Scope* scope) {
     dim.offset = name.offset;
     scope->dims.push_back(std::move(dim));
   }
-  if (!scope->errors.ok()) return absl::OkStatus();
+  if (scope->errors.size() > errors) return scope->errors.ToStatus();
   KILN_RETURN_IF_ERROR(CheckAllBound(spec, *scope));
   std::vector<Interval> dynamic;
   for (Dim& dim : scope->dims) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors of one program, collected while it is checked and shown all at once: line and column, what is wrong, the
-// source line with a caret, what to write instead. Used by every stage of the language; not thread-safe.
+// The errors of one program, collected while it is checked and shown all at once: line and column,
+// what is wrong, the source line with a caret, what to write instead. Used by every stage of the
+// language; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +24,8 @@ class Diagnostics {
   bool ok() const { return errors_.empty(); }
   size_t size() const { return errors_.size(); }
 
-  // OK, or INVALID_ARGUMENT with all errors in the order of the text (the first kShown in full) and the details "field",
-  // "line", "column" (of the first) and "errors".
+  // OK, or INVALID_ARGUMENT with all errors in the order of the text (the first kShown in full) and
+  // the details "field", "line", "column" (of the first) and "errors".
   absl::Status ToStatus() const;
 
   static constexpr size_t kShown = 20;  // a broken file should not fill the screen
@@ -38,7 +39,8 @@ class Diagnostics {
   std::vector<Error> errors_;
 };
 
-// A name or another piece of the program's text as error messages show it: quoted, cut, without control bytes.
+// A name or another piece of the program's text as error messages show it: quoted, cut, without
+// control bytes.
 std::string Quote(absl::string_view text);
 
 }  // namespace kiln::language

@@ -7,7 +7,8 @@
 
 namespace kiln::language {
 
-// Counts one level of nesting while it lives; the recursion of the parser goes through it wherever text can nest.
+// Counts one level of nesting while it lives; the recursion of the parser goes through it wherever
+// text can nest.
 class ExprParser::Nested {
  public:
   explicit Nested(ExprParser* parser) : parser_(*parser) { ++parser_.depth_; }
@@ -76,8 +77,9 @@ Expr* ExprParser::ParseChain(int level, std::initializer_list<Op> ops) {
   if (first != nullptr && level == 0) {
     for (absl::string_view sign : {"&", "|", "<<", ">>"}) {
       if (!t_.At(sign)) continue;
-      t_.Fail(t_.Peek().offset, absl::StrCat(Quote(sign), ": there are no bit operations"),
-              "shift by multiplying or dividing by powers of two; conditions are joined by && and ||");
+      t_.Fail(
+          t_.Peek().offset, absl::StrCat(Quote(sign), ": there are no bit operations"),
+          "shift by multiplying or dividing by powers of two; conditions are joined by && and ||");
       return nullptr;
     }
   }
@@ -152,7 +154,8 @@ Expr* ExprParser::ParsePrimary() {
   return nullptr;
 }
 
-// std::from_chars reads no locale and rounds correctly, so that a literal has the same bits everywhere.
+// std::from_chars reads no locale and rounds correctly, so that a literal has the same bits
+// everywhere.
 Expr* ExprParser::ParseNumber() {
   const Token& token = t_.Take();
   Expr* number = program_.New(ExprKind::kNumber, token.offset);
@@ -187,8 +190,9 @@ bool ExprParser::ParseSubscripts(std::vector<Expr*>* subscripts) {
     if (subscript == nullptr) return false;
     subscripts->push_back(subscript);
   } while (t_.Accept(","));
-  return t_.Accept("]") || t_.Expected("`,` or `]`", "subscripts are + - * / % over variables, dims, "
-                                                     "integers and reads of integer tensors");
+  return t_.Accept("]") || t_.Expected("`,` or `]`",
+                                       "subscripts are + - * / % over variables, dims, "
+                                       "integers and reads of integer tensors");
 }
 
 Expr* ExprParser::ParseRead() {
@@ -225,7 +229,8 @@ Expr* ExprParser::ParseWord() {
   const Token& token = t_.Peek();
   std::optional<ReduceOp> reduction = FindReduction(token.text);
   std::optional<Op> function = FindFunction(token.text);
-  bool call = reduction || function || token.Is("select") || token.Is("cast") || token.Is("softmax");
+  bool call =
+      reduction || function || token.Is("select") || token.Is("cast") || token.Is("softmax");
   if (!call) {
     t_.Expected("an expression");
     return nullptr;
@@ -239,8 +244,7 @@ Expr* ExprParser::ParseWord() {
   if (token.Is("softmax")) return ParseSoftmax();
   if (token.Is("cast")) return ParseCast();
   bool select = token.Is("select");
-  Expr* call_expr =
-      program_.New(select ? ExprKind::kSelect : ExprKind::kCall, t_.Take().offset);
+  Expr* call_expr = program_.New(select ? ExprKind::kSelect : ExprKind::kCall, t_.Take().offset);
   call_expr->is_select_call = select;
   if (!select) call_expr->op = *function;
   std::string example = select ? "select(condition, a, b)" : absl::StrCat(token.text, "(x)");
@@ -258,8 +262,9 @@ bool ExprParser::ParseArguments(size_t count, Expr* call, absl::string_view exam
   }
   if (!t_.Expect(")")) return false;
   if (call->args.size() == count) return true;
-  return t_.Fail(open, absl::StrCat(count, count == 1 ? " argument is" : " arguments are",
-                                    " expected, ", call->args.size(), " are given"),
+  return t_.Fail(open,
+                 absl::StrCat(count, count == 1 ? " argument is" : " arguments are", " expected, ",
+                              call->args.size(), " are given"),
                  absl::StrCat("write ", example));
 }
 

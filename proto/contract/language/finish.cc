@@ -19,10 +19,12 @@ class Finisher {
     for (const Dim& dim : scope_.dims) {
       if (dim.dynamic >= 0) graph_.dims.push_back({dim.name, dim.range.lo, dim.range.hi});
     }
-    for (const Definition& definition : built_.definitions) definitions_[definition.tensor] = definition.value;
+    for (const Definition& definition : built_.definitions)
+      definitions_[definition.tensor] = definition.value;
     for (TensorKind kind : {TensorKind::kInput, TensorKind::kOutput}) AddDeclared(kind);
     for (size_t tensor = 0; tensor < scope_.tensors.size(); ++tensor) {
-      if (scope_.tensors[tensor].kind == TensorKind::kOutput) Visit({true, static_cast<int>(tensor)});
+      if (scope_.tensors[tensor].kind == TensorKind::kOutput)
+        Visit({true, static_cast<int>(tensor)});
     }
     Renumber();
     CheckSize();
@@ -40,7 +42,8 @@ class Finisher {
     for (size_t i = 0; i < scope_.tensors.size(); ++i) {
       const TensorSymbol& tensor = scope_.tensors[i];
       bool output = tensor.kind == TensorKind::kOutput;
-      if (tensor.kind == TensorKind::kTemporary || output != (kind == TensorKind::kOutput)) continue;
+      if (tensor.kind == TensorKind::kTemporary || output != (kind == TensorKind::kOutput))
+        continue;
       for (const Applied& extent : built_.shapes[i]) Visit({false, extent.node});
       AddTensor(static_cast<int>(i));
     }
@@ -66,7 +69,8 @@ class Finisher {
       return children;
     }
     const Node& node = built_.pool.at(item.id);
-    if (node.op == Op::kRead && definitions_.count(node.index) > 0) children.push_back({true, node.index});
+    if (node.op == Op::kRead && definitions_.count(node.index) > 0)
+      children.push_back({true, node.index});
     for (const Term& arg : node.args) children.push_back({false, arg.node});
     for (const Range& range : node.bound) {
       children.push_back({false, range.lo.node});
@@ -75,7 +79,9 @@ class Finisher {
     return children;
   }
 
-  bool IsDone(Item item) const { return item.is_tensor ? done_tensors_.count(item.id) > 0 : numbers_[item.id] >= 0; }
+  bool IsDone(Item item) const {
+    return item.is_tensor ? done_tensors_.count(item.id) > 0 : numbers_[item.id] >= 0;
+  }
 
   void Finish(Item item) {
     if (IsDone(item)) return;
@@ -89,7 +95,8 @@ class Finisher {
     graph_.order.push_back(tensor_numbers_.at(item.id));
   }
 
-  // Depth first with a stack of its own: chains of nodes are longer than the machine's stack should be trusted with.
+  // Depth first with a stack of its own: chains of nodes are longer than the machine's stack should
+  // be trusted with.
   void Visit(Item root) {
     struct Frame {
       Item item;
@@ -125,7 +132,8 @@ class Finisher {
     }
     for (size_t i = 0; i < symbols_.size(); ++i) {
       Tensor& tensor = graph_.tensors[i];
-      for (const Applied& extent : built_.shapes[symbols_[i]]) tensor.shape.push_back({numbers_[extent.node], {}});
+      for (const Applied& extent : built_.shapes[symbols_[i]])
+        tensor.shape.push_back({numbers_[extent.node], {}});
       auto definition = definitions_.find(symbols_[i]);
       if (definition != definitions_.end()) tensor.definition = Renumbered(definition->second);
     }
@@ -134,23 +142,27 @@ class Finisher {
   void CheckSize() {
     size_t offset = scope_.program.name.offset;
     if (graph_.nodes.size() > kMaxNodes) {
-      scope_.errors.Add(offset, absl::StrCat("the program has ", graph_.nodes.size(), " nodes, more than ", kMaxNodes),
-                        "split the operator in two");
+      scope_.errors.Add(
+          offset,
+          absl::StrCat("the program has ", graph_.nodes.size(), " nodes, more than ", kMaxNodes),
+          "split the operator in two");
     }
     if (graph_.tensors.size() > kMaxTensors) {
-      scope_.errors.Add(offset, absl::StrCat("more than ", kMaxTensors, " tensors, temporaries that stay counted"),
-                        "split the operator in two");
+      scope_.errors.Add(
+          offset,
+          absl::StrCat("more than ", kMaxTensors, " tensors, temporaries that stay counted"),
+          "split the operator in two");
     }
   }
 
   Scope& scope_;
   const Built& built_;
   Graph graph_;
-  std::map<int, Term> definitions_;     // by symbol
+  std::map<int, Term> definitions_;  // by symbol
   std::map<int, bool> done_tensors_;
-  std::map<int, int> tensor_numbers_;   // symbol -> place in the graph
-  std::vector<int> symbols_;            // place in the graph -> symbol
-  std::vector<int> numbers_;            // node of the pool -> place in the graph
+  std::map<int, int> tensor_numbers_;  // symbol -> place in the graph
+  std::vector<int> symbols_;           // place in the graph -> symbol
+  std::vector<int> numbers_;           // node of the pool -> place in the graph
   std::vector<NodeId> order_;
 };
 

@@ -25,20 +25,34 @@ struct Linear {
 
 class TermBounds {
  public:
+  using Key = std::pair<NodeId, std::vector<int>>;
+
   TermBounds(const Graph& graph, const std::vector<Interval>& vars) : graph_(graph), vars_(vars) {}
 
   Interval Range(const Linear& linear) const {
     Interval sum = linear.rest;
-    for (const auto& [var, factor] : linear.factors) sum = AddIntervals(sum, MulIntervals({factor, factor}, VarRange(var)));
+    for (const auto& [var, factor] : linear.factors)
+      sum = AddIntervals(sum, MulIntervals({factor, factor}, VarRange(var)));
     return sum;
   }
 
-  // `vars` are those of the enclosing node that the term's variables stand for.
+  // `vars` are those of the enclosing node that the term's variables stand for. With a stack of its
+  // own: sums of thousands of terms are chains of nodes.
   Linear Collect(NodeId id, const std::vector<int>& vars) {
-    auto [it, added] = found_.try_emplace({id, vars});
-    if (!added) return it->second;
-    Linear linear = Compute(graph_.nodes[id], vars);
-    return found_[{id, vars}] = linear;
+    std::vector<Key> stack{{id, vars}};
+    while (!stack.empty()) {
+      const Key key = stack.back();
+      size_t waiting = stack.size();
+      if (found_.count(key) == 0) {
+        for (const Key& child : ChildrenOf(key)) {
+          if (found_.count(child) == 0) stack.push_back(child);
+        }
+      }
+      if (stack.size() > waiting) continue;
+      if (found_.count(key) == 0) found_[key] = Compute(graph_.nodes[key.first], key.second);
+      stack.pop_back();
+    }
+    return found_[{id, vars}];
   }
 
  private:
@@ -46,15 +60,35 @@ class TermBounds {
     return var >= 0 && var < static_cast<int>(vars_.size()) ? vars_[var] : kAnything;
   }
 
-  Linear Argument(const Node& node, size_t index, const std::vector<int>& vars) {
-    const Term& term = node.args[index];
+  Key Child(const Term& term, const std::vector<int>& vars) const {
     std::vector<int> outer;
     for (int var : term.vars) outer.push_back(var < static_cast<int>(vars.size()) ? vars[var] : -1);
-    return Collect(term.node, outer);
+    return {term.node, std::move(outer)};
   }
 
-  Linear Compute(const Node& node, const std::vector<int>& vars) {
-    auto of = [this, &node, &vars](size_t index) { return Argument(node, index, vars); };
+  // What Compute looks at.
+  std::vector<Key> ChildrenOf(const Key& key) const {
+    const Node& node = graph_.nodes[key.first];
+    std::vector<Key> children;
+    bool integer = node.op == Op::kNeg || node.op == Op::kAdd || node.op == Op::kSub ||
+                   node.op == Op::kMul || node.op == Op::kFloorDiv || node.op == Op::kFloorMod ||
+                   node.op == Op::kCast;
+    if (integer) {
+      for (const Term& term : node.args) children.push_back(Child(term, key.second));
+    } else if (node.has_else) {
+      children.push_back(Child(node.args.back(), key.second));
+    }
+    return children;
+  }
+
+  const Linear& Argument(const Node& node, size_t index, const std::vector<int>& vars) const {
+    return found_.at(Child(node.args[index], vars));
+  }
+
+  Linear Compute(const Node& node, const std::vector<int>& vars) const {
+    auto of = [this, &node, &vars](size_t index) -> const Linear& {
+      return Argument(node, index, vars);
+    };
     switch (node.op) {
       case Op::kLiteral:
         return {{}, {node.integer, node.integer}};
@@ -83,7 +117,7 @@ class TermBounds {
     }
   }
 
-  Interval WithElse(const Node& node, const std::vector<int>& vars, Interval range) {
+  Interval WithElse(const Node& node, const std::vector<int>& vars, Interval range) const {
     if (!node.has_else) return range;
     Interval otherwise = Range(Argument(node, node.args.size() - 1, vars));
     return {std::min(range.lo, otherwise.lo), std::max(range.hi, otherwise.hi)};
@@ -100,7 +134,8 @@ class TermBounds {
     Interval range = MulIntervals(Range(linear), {factor, factor});
     for (auto& entry : linear.factors) {
       int64_t scaled = 0;
-      if (__builtin_mul_overflow(entry.second, factor, &scaled) || std::abs(scaled) >= kUnknown) return {{}, range};
+      if (__builtin_mul_overflow(entry.second, factor, &scaled) || std::abs(scaled) >= kUnknown)
+        return {{}, range};
       entry.second = scaled;
     }
     if (factor == 0) linear.factors.clear();
@@ -128,7 +163,7 @@ class TermBounds {
 
   const Graph& graph_;
   const std::vector<Interval>& vars_;
-  std::map<std::pair<NodeId, std::vector<int>>, Linear> found_;
+  std::map<Key, Linear> found_;
 };
 
 // Elements from the first to one past the last, at the upper ends of dynamic dims; saturates.
@@ -162,14 +197,18 @@ std::vector<int64_t> StaticShape(const Graph& graph, const Tensor& tensor) {
   return shape;
 }
 
-int64_t SpanElements(const Graph& graph, const Tensor& tensor) { return HighestSpan(graph, tensor); }
+int64_t SpanElements(const Graph& graph, const Tensor& tensor) {
+  return HighestSpan(graph, tensor);
+}
 
 int64_t FootprintBytes(const Graph& graph) {
   Interval total{0, 0};
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kTemporary || tensor.alias_of >= 0) continue;
     int64_t span = HighestSpan(graph, tensor);
-    Interval bytes = DivIntervals(AddIntervals(MulIntervals({span, span}, {Bits(tensor.type), Bits(tensor.type)}), {7, 7}), {8, 8});
+    Interval bytes = DivIntervals(
+        AddIntervals(MulIntervals({span, span}, {Bits(tensor.type), Bits(tensor.type)}), {7, 7}),
+        {8, 8});
     if (span >= kUnknown / 8) bytes = {kUnknown, kUnknown};
     total = AddIntervals(total, bytes);
   }

@@ -89,12 +89,14 @@ class Inferrer {
     bool wide = type == DType::kI64;
     if (integer && (wide || (*integer >= range.lo && *integer <= range.hi))) return true;
     Fail(offset, absl::StrCat(what, " does not fit ", whose, ", ", Print(type)),
-         wide ? "i64 ends at 2^63-1" : absl::StrCat(Print(type), " holds ", range.lo, "..", range.hi,
-                                                    "; write cast(x, i64) of the other operand"));
+         wide ? "i64 ends at 2^63-1"
+              : absl::StrCat(Print(type), " holds ", range.lo, "..", range.hi,
+                             "; write cast(x, i64) of the other operand"));
     return false;
   }
 
-  // The type of an operation over both, bool as i32. Nothing after an error; an untyped result is Inferred{}.
+  // The type of an operation over both, bool as i32. Nothing after an error; an untyped result is
+  // Inferred{}.
   Result Join(Expr* a, const Inferred& left, Expr* b, const Inferred& right) {
     std::optional<DType> type = JoinTypes(left.type, right.type);
     if (!type) return Inferred{};
@@ -130,10 +132,14 @@ class Inferrer {
     if (IsUntyped(type)) type = Typed(DefaultType(type));
     size_t offset = expr->otherwise->offset;
     if (IsUntyped(*otherwise)) {
-      return Fits(offset, *otherwise, *type.type, "the type of what is read") ? Result(type) : std::nullopt;
+      return Fits(offset, *otherwise, *type.type, "the type of what is read") ? Result(type)
+                                                                              : std::nullopt;
     }
-    if (*otherwise->type == *type.type || JoinTypes(type.type, otherwise->type) == type.type) return type;
-    return Fail(offset, absl::StrCat("`else` gives ", Print(*otherwise->type), " where ", Print(*type.type), " is read"),
+    if (*otherwise->type == *type.type || JoinTypes(type.type, otherwise->type) == type.type)
+      return type;
+    return Fail(offset,
+                absl::StrCat("`else` gives ", Print(*otherwise->type), " where ", Print(*type.type),
+                             " is read"),
                 absl::StrCat("write else cast(..., ", Print(*type.type), ")"));
   }
 
@@ -144,9 +150,12 @@ class Inferrer {
       if (!result) return false;
       bool integer = IsUntyped(*result) ? result->whole : IsInteger(*result->type);
       if (integer) return true;
-      Fail(expr->offset, absl::StrCat(Quote(expr->text), " holds ", IsUntyped(*result) ? "no integers" : Print(*result->type),
-                                      ", subscripts and bounds are integers"),
-           "declare it with an integer type, or compute a temporary t[i] : i32 = cast(..., i32) and read that");
+      Fail(expr->offset,
+           absl::StrCat(Quote(expr->text), " holds ",
+                        IsUntyped(*result) ? "no integers" : Print(*result->type),
+                        ", subscripts and bounds are integers"),
+           "declare it with an integer type, or compute a temporary t[i] : i32 = cast(..., i32) "
+           "and read that");
       return false;
     }
     bool good = true;
@@ -156,7 +165,9 @@ class Inferrer {
 
   bool NeedBool(const Expr& expr, const Inferred& inferred, absl::string_view what) {
     if (IsBool(inferred)) return true;
-    Fail(expr.offset, absl::StrCat(what, " must be bool, this is ", IsUntyped(inferred) ? "a number" : Print(*inferred.type)),
+    Fail(expr.offset,
+         absl::StrCat(what, " must be bool, this is ",
+                      IsUntyped(inferred) ? "a number" : Print(*inferred.type)),
          "compare it: x != 0");
     return false;
   }
@@ -178,12 +189,14 @@ class Inferrer {
     Result left = Infer(expr->args[0]);
     std::vector<Inferred> prefix;
     bool logical = expr->ops[0] == Op::kAnd || expr->ops[0] == Op::kOr;
-    if (left && logical && !NeedBool(*expr->args[0], *left, "an operand of && and ||")) left = std::nullopt;
+    if (left && logical && !NeedBool(*expr->args[0], *left, "an operand of && and ||"))
+      left = std::nullopt;
     if (left) prefix.push_back(*left);
     for (size_t i = 0; i < expr->ops.size(); ++i) {
       Expr* arg = expr->args[i + 1];
       Result right = Infer(arg);  // of all operands, for all their errors
-      if (right && logical && !NeedBool(*arg, *right, "an operand of && and ||")) right = std::nullopt;
+      if (right && logical && !NeedBool(*arg, *right, "an operand of && and ||"))
+        right = std::nullopt;
       if (!left || !right) {
         left = std::nullopt;
         continue;
@@ -205,9 +218,11 @@ class Inferrer {
     Result joined = Join(a, left, b, right);
     if (!joined || !IsUntyped(*joined)) return joined;
     if (left.constant && right.constant) {
-      if (std::optional<Constant> folded = FoldBinary(op, *left.constant, *right.constant)) return Literal(*folded);
+      if (std::optional<Constant> folded = FoldBinary(op, *left.constant, *right.constant))
+        return Literal(*folded);
     }
-    bool closed = op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kMin || op == Op::kMax;
+    bool closed =
+        op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kMin || op == Op::kMax;
     return Inferred{std::nullopt, std::nullopt, closed && left.whole && right.whole};
   }
 
@@ -226,8 +241,10 @@ class Inferrer {
     if (!a || !b) return std::nullopt;
     std::optional<int64_t> exponent;
     if (b->constant && IsUntyped(*b)) exponent = AsInteger(*b->constant, 64);
-    if (exponent && *exponent >= 0 && *exponent <= 4 && !IsUntyped(*a)) return Typed(Numeric(*a->type));
-    Result joined = Join(expr->args[0], *a, expr->args[1], IsUntyped(*b) && exponent ? Inferred{} : *b);
+    if (exponent && *exponent >= 0 && *exponent <= 4 && !IsUntyped(*a))
+      return Typed(Numeric(*a->type));
+    Result joined =
+        Join(expr->args[0], *a, expr->args[1], IsUntyped(*b) && exponent ? Inferred{} : *b);
     if (!joined) return joined;
     if (!IsUntyped(*joined)) {
       if (IsFloat(*joined->type)) return joined;
@@ -235,7 +252,8 @@ class Inferrer {
                   "write cast(x, f32) ^ n, or the product");
     }
     if (a->constant && b->constant) {
-      if (std::optional<Constant> folded = FoldBinary(Op::kPow, *a->constant, *b->constant)) return Literal(*folded);
+      if (std::optional<Constant> folded = FoldBinary(Op::kPow, *a->constant, *b->constant))
+        return Literal(*folded);
     }
     return Inferred{std::nullopt, std::nullopt, false};
   }
@@ -244,9 +262,11 @@ class Inferrer {
     Result c = Infer(expr->args[0]), a = Infer(expr->args[1]), b = Infer(expr->args[2]);
     if (!c || !a || !b || !NeedBool(*expr->args[0], *c, "the condition")) return std::nullopt;
     auto bool_or_literal = [](const Inferred& x) {
-      return IsBool(x) || (IsUntyped(x) && x.constant && (x.constant->value == 0 || x.constant->value == 1));
+      return IsBool(x) ||
+             (IsUntyped(x) && x.constant && (x.constant->value == 0 || x.constant->value == 1));
     };
-    if ((IsBool(*a) || IsBool(*b)) && bool_or_literal(*a) && bool_or_literal(*b)) return Typed(DType::kBool);
+    if ((IsBool(*a) || IsBool(*b)) && bool_or_literal(*a) && bool_or_literal(*b))
+      return Typed(DType::kBool);
     Result joined = Join(expr->args[1], *a, expr->args[2], *b);
     if (!joined || !IsUntyped(*joined)) return joined;
     if (c->constant) return c->constant->value != 0 ? a : b;
@@ -260,7 +280,8 @@ class Inferrer {
     bool keeps = rounds || expr->op == Op::kAbs || expr->op == Op::kRelu;
     if (!IsUntyped(*a)) return Typed(keeps ? Numeric(*a->type) : Floating(*a->type));
     if (a->constant) {
-      if (std::optional<Constant> folded = FoldUnary(expr->op, *a->constant)) return Literal(*folded);
+      if (std::optional<Constant> folded = FoldUnary(expr->op, *a->constant))
+        return Literal(*folded);
     }
     return Inferred{std::nullopt, std::nullopt, rounds || (keeps && a->whole)};
   }
@@ -285,14 +306,16 @@ class Inferrer {
     switch (expr->reduce) {
       case ReduceOp::kAny:
       case ReduceOp::kAll:
-        if (!NeedBool(*expr->args[0], *body, absl::StrCat("what ", ReductionName(expr->reduce), " runs over"))) {
+        if (!NeedBool(*expr->args[0], *body,
+                      absl::StrCat("what ", ReductionName(expr->reduce), " runs over"))) {
           return std::nullopt;
         }
         return Typed(DType::kBool);
       case ReduceOp::kArgmax:
       case ReduceOp::kArgmin: {
         const auto& [lo, hi] = scope_.affine->RangeOf(expr->vars[0]);
-        bool narrow = scope_.affine->Min(lo) >= INT32_MIN && scope_.affine->Max(hi) <= int64_t{INT32_MAX} + 1;
+        bool narrow =
+            scope_.affine->Min(lo) >= INT32_MIN && scope_.affine->Max(hi) <= int64_t{INT32_MAX} + 1;
         return Typed(narrow ? DType::kI32 : DType::kI64);
       }
       case ReduceOp::kAvg:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saturating interval arithmetic. An end at +-kUnknown means "no bound known on this side", and stays that.
+// Saturating interval arithmetic. An end at +-kUnknown means "no bound known on this side", and
+// stays that.
 #include <algorithm>
 
 #include "proto/contract/language/affine.h"
@@ -18,7 +19,9 @@ int64_t Saturate(Wide value) {
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // An unknown end divided stays unknown: what lies behind it has no limit.
-int64_t DivEnd(int64_t a, int64_t b) { return a >= kUnknown || a <= -kUnknown ? a : FloorDiv(a, b); }
+int64_t DivEnd(int64_t a, int64_t b) {
+  return a >= kUnknown || a <= -kUnknown ? a : FloorDiv(a, b);
+}
 
 }  // namespace
 

@@ -10,11 +10,14 @@ namespace {
 
 bool IsWordByte(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
-// Those that the language has, and those of other languages that the parser can then explain. Longer ones first.
-constexpr absl::string_view kSymbols[] = {
-    "<<=", ">>=", "..", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=", "/=", "**", "<<", ">>", "++",
-    "--",  "->",  "(",  ")",  "[",  "]",  "{",  "}",  ",",  ";",  ":",  "=",  "+",  "-",  "*",  "/",
-    "%",   "^",   "?",  "!",  "<",  ">",  "&",  "|",  "~",  ".",  "@",  "'",  "\"", "#",  "\\"};
+// Those that the language has, and those of other languages that the parser can then explain.
+// Longer ones first.
+constexpr absl::string_view kSymbols[] = {"<<=", ">>=", "..", "<=", ">=", "==", "!=", "&&",
+                                          "||",  "+=",  "-=", "*=", "/=", "**", "<<", ">>",
+                                          "++",  "--",  "->", "(",  ")",  "[",  "]",  "{",
+                                          "}",   ",",   ";",  ":",  "=",  "+",  "-",  "*",
+                                          "/",   "%",   "^",  "?",  "!",  "<",  ">",  "&",
+                                          "|",   "~",   ".",  "@",  "'",  "\"", "#",  "\\"};
 
 class Lexer {
  public:
@@ -56,8 +59,8 @@ class Lexer {
       while (IsWordByte(Peek())) ++at_;
       return Emit(TokenKind::kName, from);
     }
-    // "--" of "a--b" is two signs, "1*-x" is fine anyway: only the statement forms x++ and x-- are foreign, and the
-    // parser sees those as a missing operand.
+    // "--" of "a--b" is two signs, "1*-x" is fine anyway: only the statement forms x++ and x-- are
+    // foreign, and the parser sees those as a missing operand.
     for (absl::string_view symbol : kSymbols) {
       if (symbol == "--" || symbol == "++") continue;
       if (absl::StartsWith(text_.substr(at_), symbol)) {
@@ -78,11 +81,11 @@ class Lexer {
       ++at_;
     }
     if (at_ == from) ++at_;
-    errors_->Add(from,
-                 absl::StrCat("byte 0x", absl::Hex(static_cast<unsigned char>(text_[from]),
-                                                   absl::kZeroPad2),
-                              " begins no word, number or sign"),
-                 "programs are plain ASCII; other characters may stand in comments only");
+    errors_->Add(
+        from,
+        absl::StrCat("byte 0x", absl::Hex(static_cast<unsigned char>(text_[from]), absl::kZeroPad2),
+                     " begins no word, number or sign"),
+        "programs are plain ASCII; other characters may stand in comments only");
   }
 
   void Number() {
@@ -90,7 +93,9 @@ class Lexer {
     bool hex = Peek() == '0' && (Peek(1) == 'x' || Peek(1) == 'X');
     if (hex) at_ += 2;
     size_t digits = at_;
-    auto is_digit = [hex](char c) { return hex ? absl::ascii_isxdigit(c) : absl::ascii_isdigit(c); };
+    auto is_digit = [hex](char c) {
+      return hex ? absl::ascii_isxdigit(c) : absl::ascii_isdigit(c);
+    };
     while (is_digit(Peek())) ++at_;
     // A digit follows the point of a number: 0..3 is a range.
     if (Peek() == '.' && is_digit(Peek(1))) {
@@ -113,8 +118,8 @@ class Lexer {
                    "in declarations and cast");
     }
     // A wrong one is reported here; its place is kept by a zero.
-    tokens_.push_back({TokenKind::kNumber,
-                       good ? text_.substr(from, at_ - from) : absl::string_view("0"), from});
+    tokens_.push_back(
+        {TokenKind::kNumber, good ? text_.substr(from, at_ - from) : absl::string_view("0"), from});
   }
 
   absl::string_view text_;

@@ -10,8 +10,9 @@ class Liveness {
  public:
   explicit Liveness(Scope* scope) : scope_(*scope) {}
 
-  // Statements only read what was assigned before them, so that one pass from the last to the first is enough. The
-  // tensors stand in the order of declaration, which is not that of assignment: hence the statements.
+  // Statements only read what was assigned before them, so that one pass from the last to the first
+  // is enough. The tensors stand in the order of declaration, which is not that of assignment:
+  // hence the statements.
   void Run() {
     for (TensorSymbol& tensor : scope_.tensors) {
       tensor.live = tensor.kind != TensorKind::kTemporary;

@@ -23,10 +23,12 @@ class MemoryLayout {
 
   absl::Status Run() {
     for (const auto& [name, strides] : spec_.strides) {
-      KILN_RETURN_IF_ERROR(CheckName(absl::StrCat("strides.", name), name, absl::StrJoin(strides, ":")));
+      KILN_RETURN_IF_ERROR(
+          CheckName(absl::StrCat("strides.", name), name, absl::StrJoin(strides, ":")));
     }
     for (const auto& [name, alignment] : spec_.alignment) {
-      KILN_RETURN_IF_ERROR(CheckName(absl::StrCat("alignment.", name), name, absl::StrCat(alignment)));
+      KILN_RETURN_IF_ERROR(
+          CheckName(absl::StrCat("alignment.", name), name, absl::StrCat(alignment)));
     }
     for (Tensor& tensor : graph_.tensors) {
       KILN_RETURN_IF_ERROR(SetStrides(&tensor));
@@ -55,7 +57,8 @@ class MemoryLayout {
 
   absl::Status CheckName(absl::string_view field, absl::string_view name, absl::string_view value) {
     if (Find(name) != nullptr) return absl::OkStatus();
-    return InvalidField("UNKNOWN_TENSOR", field, value, "of a tensor that the program does not declare",
+    return InvalidField("UNKNOWN_TENSOR", field, value,
+                        "of a tensor that the program does not declare",
                         Names({TensorKind::kInput, TensorKind::kConstant, TensorKind::kOutput}));
   }
 
@@ -103,7 +106,8 @@ class MemoryLayout {
   absl::Status SetStrides(Tensor* tensor) {
     std::vector<Interval> extents = Extents(*tensor);
     std::vector<int64_t> packed = Packed(extents);
-    auto given = tensor->kind == TensorKind::kTemporary ? spec_.strides.end() : spec_.strides.find(tensor->name);
+    auto given = tensor->kind == TensorKind::kTemporary ? spec_.strides.end()
+                                                        : spec_.strides.find(tensor->name);
     std::string field = "dims", value = DimsText();
     tensor->strides = packed;
     if (given != spec_.strides.end()) {
@@ -115,20 +119,25 @@ class MemoryLayout {
     total_ += bytes;
     if (bytes <= kMaxAddressBytes) return absl::OkStatus();
     return InvalidField("TENSOR_TOO_LARGE", field, value,
-                        absl::StrCat("too large: ", tensor->name, " would span ", static_cast<double>(bytes), " bytes"),
+                        absl::StrCat("too large: ", tensor->name, " would span ",
+                                     static_cast<double>(bytes), " bytes"),
                         "at most 2^62 bytes per tensor");
   }
 
-  absl::Status TakeStrides(const std::vector<int64_t>& given, absl::string_view field, absl::string_view value,
-                           const std::vector<Interval>& extents, const std::vector<int64_t>& packed, Tensor* tensor) {
+  absl::Status TakeStrides(const std::vector<int64_t>& given, absl::string_view field,
+                           absl::string_view value, const std::vector<Interval>& extents,
+                           const std::vector<int64_t>& packed, Tensor* tensor) {
     if (given.size() != extents.size()) {
-      return InvalidField("INVALID_STRIDES", field, value, absl::StrCat("of ", given.size(), " axes"),
+      return InvalidField("INVALID_STRIDES", field, value,
+                          absl::StrCat("of ", given.size(), " axes"),
                           absl::StrCat(extents.size(), " strides, one per axis"));
     }
     if (std::any_of(given.begin(), given.end(), [](int64_t stride) { return stride < 0; })) {
-      return InvalidField("INVALID_STRIDES", field, value, "negative", "strides of 0 and more, in elements");
+      return InvalidField("INVALID_STRIDES", field, value, "negative",
+                          "strides of 0 and more, in elements");
     }
-    bool empty = std::any_of(extents.begin(), extents.end(), [](const Interval& extent) { return extent.hi == 0; });
+    bool empty = std::any_of(extents.begin(), extents.end(),
+                             [](const Interval& extent) { return extent.hi == 0; });
     if (empty) return absl::OkStatus();
     // Strides of extents 0 and 1 do not count: they are written as in a packed tensor.
     std::vector<int64_t> strides = given;
@@ -146,35 +155,40 @@ class MemoryLayout {
       case Overlap::kNo:
         return absl::OkStatus();
       case Overlap::kYes:
-        return InvalidField("OVERLAPPING_OUTPUT", field, value, "overlapping: two elements of the output share memory",
+        return InvalidField("OVERLAPPING_OUTPUT", field, value,
+                            "overlapping: two elements of the output share memory",
                             "strides under which each element has memory of its own");
       case Overlap::kUnknown:
         break;
     }
-    return InvalidField("OVERLAPPING_OUTPUT", field, value, "too intricate to show that no elements overlap",
+    return InvalidField("OVERLAPPING_OUTPUT", field, value,
+                        "too intricate to show that no elements overlap",
                         "strides each of which exceeds what the smaller ones span");
   }
 
   // Two elements share a byte along the last axis; rows begin at whole bytes.
-  static absl::Status CheckNibbles(const Tensor& tensor, const std::vector<int64_t>& extents, absl::string_view field,
-                                   absl::string_view value) {
+  static absl::Status CheckNibbles(const Tensor& tensor, const std::vector<int64_t>& extents,
+                                   absl::string_view field, absl::string_view value) {
     for (size_t axis = 0; axis < extents.size(); ++axis) {
       if (extents[axis] <= 1) continue;
       bool last = axis + 1 == extents.size();
       if (last ? tensor.strides[axis] == 1 : tensor.strides[axis] % 2 == 0) continue;
-      return InvalidField("INVALID_STRIDES", field, value, absl::StrCat("not possible for ", Print(tensor.type)),
+      return InvalidField("INVALID_STRIDES", field, value,
+                          absl::StrCat("not possible for ", Print(tensor.type)),
                           "1 along the last axis and even strides along the others");
     }
     return absl::OkStatus();
   }
 
   absl::Status SetAlignment(Tensor* tensor) {
-    auto given = tensor->kind == TensorKind::kTemporary ? spec_.alignment.end() : spec_.alignment.find(tensor->name);
+    auto given = tensor->kind == TensorKind::kTemporary ? spec_.alignment.end()
+                                                        : spec_.alignment.find(tensor->name);
     if (given == spec_.alignment.end()) return absl::OkStatus();
     int64_t least = std::max(1, Bits(tensor->type) / 8), bytes = given->second;
     bool power = bytes > 0 && (bytes & (bytes - 1)) == 0;
     if (!power || bytes < least || bytes > kMaxAlignment) {
-      return InvalidField("INVALID_ALIGNMENT", absl::StrCat("alignment.", tensor->name), absl::StrCat(bytes),
+      return InvalidField("INVALID_ALIGNMENT", absl::StrCat("alignment.", tensor->name),
+                          absl::StrCat(bytes),
                           absl::StrCat("no alignment of ", Print(tensor->type)),
                           absl::StrCat("a power of two from ", least, " to ", kMaxAlignment));
     }
@@ -184,14 +198,17 @@ class MemoryLayout {
 
   absl::Status CheckTotal() const {
     if (total_ <= kMaxAddressBytes) return absl::OkStatus();
-    return InvalidField("TENSOR_TOO_LARGE", "dims", DimsText(),
-                        absl::StrCat("too large: the tensors would span ", static_cast<double>(total_), " bytes"),
-                        "at most 2^62 bytes in all");
+    return InvalidField(
+        "TENSOR_TOO_LARGE", "dims", DimsText(),
+        absl::StrCat("too large: the tensors would span ", static_cast<double>(total_), " bytes"),
+        "at most 2^62 bytes in all");
   }
 
   bool SameLayout(const Tensor& a, const Tensor& b) const {
     auto same_extent = [](const Term& x, const Term& y) { return x == y; };
-    return a.type == b.type && std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(), same_extent) &&
+    return a.type == b.type &&
+           std::equal(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end(),
+                      same_extent) &&
            a.packed == b.packed && (a.packed || a.strides == b.strides);
   }
 
@@ -199,24 +216,28 @@ class MemoryLayout {
     std::string field = absl::StrCat("alias.", name);
     Tensor* output = Find(name);
     if (output == nullptr || output->kind != TensorKind::kOutput) {
-      return InvalidField("INVALID_ALIAS", field, of, "the alias of a tensor that is no output", Names({TensorKind::kOutput}));
+      return InvalidField("INVALID_ALIAS", field, of, "the alias of a tensor that is no output",
+                          Names({TensorKind::kOutput}));
     }
     Tensor* input = Find(of);
     if (input == nullptr || input->kind != TensorKind::kInput) {
       bool constant = input != nullptr && input->kind == TensorKind::kConstant;
-      return InvalidField("INVALID_ALIAS", field, of, constant ? "a constant, which launches may not change" : "no input",
+      return InvalidField("INVALID_ALIAS", field, of,
+                          constant ? "a constant, which launches may not change" : "no input",
                           Names({TensorKind::kInput}));
     }
     int index = static_cast<int>(input - graph_.tensors.data());
     for (const Tensor& other : graph_.tensors) {
       if (other.alias_of == index) {
-        return InvalidField("INVALID_ALIAS", field, of, absl::StrCat("the alias of output ", other.name, " already"),
+        return InvalidField("INVALID_ALIAS", field, of,
+                            absl::StrCat("the alias of output ", other.name, " already"),
                             "one output per input");
       }
     }
     if (!SameLayout(*output, *input)) {
-      return InvalidField("INVALID_ALIAS", field, of, "a partial overlap: type, shape or strides differ",
-                          absl::StrCat("an input with exactly the type, shape and strides of ", name));
+      return InvalidField(
+          "INVALID_ALIAS", field, of, "a partial overlap: type, shape or strides differ",
+          absl::StrCat("an input with exactly the type, shape and strides of ", name));
     }
     output->alias_of = index;
     return absl::OkStatus();
@@ -229,6 +250,8 @@ class MemoryLayout {
 
 }  // namespace
 
-absl::Status ApplyMemory(const WorkloadSpec& spec, Graph* graph) { return MemoryLayout(spec, graph).Run(); }
+absl::Status ApplyMemory(const WorkloadSpec& spec, Graph* graph) {
+  return MemoryLayout(spec, graph).Run();
+}
 
 }  // namespace kiln::language

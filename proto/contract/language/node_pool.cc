@@ -12,8 +12,9 @@ namespace {
 class Key {
  public:
   explicit Key(const Node& node) {
-    Put(static_cast<int>(node.op), static_cast<int>(node.type), node.free_vars, node.index, node.has_else,
-        static_cast<int>(node.storage), static_cast<int>(node.reduce), static_cast<int>(node.accumulator));
+    Put(static_cast<int>(node.op), static_cast<int>(node.type), node.free_vars, node.index,
+        node.has_else, static_cast<int>(node.storage), static_cast<int>(node.reduce),
+        static_cast<int>(node.accumulator));
     int64_t bits = 0;
     static_assert(sizeof bits == sizeof node.number);
     std::memcpy(&bits, &node.number, sizeof bits);  // -0 is not 0 here
@@ -47,7 +48,8 @@ int IndexOf(const std::vector<VarId>& vars, VarId var) {
   return it == vars.end() ? -1 : static_cast<int>(it - vars.begin());
 }
 
-void AddNew(const std::vector<VarId>& from, const std::vector<VarId>& except, std::vector<VarId>* to) {
+void AddNew(const std::vector<VarId>& from, const std::vector<VarId>& except,
+            std::vector<VarId>* to) {
   for (VarId var : from) {
     if (IndexOf(except, var) < 0 && IndexOf(*to, var) < 0) to->push_back(var);
   }
@@ -59,13 +61,14 @@ Term TermOf(const Applied& applied, const std::vector<VarId>& order) {
   return term;
 }
 
-// The order of first appearance in the body; a range comes after those whose variables its bounds use. Variables that
-// the body does not use keep their places at the end.
+// The order of first appearance in the body; a range comes after those whose variables its bounds
+// use. Variables that the body does not use keep their places at the end.
 std::vector<AppliedRange> InCanonicalOrder(const Applied& body, std::vector<AppliedRange> ranges) {
   std::vector<VarId> bound;
   for (const AppliedRange& range : ranges) bound.push_back(range.var);
   std::stable_sort(ranges.begin(), ranges.end(), [&](const AppliedRange& a, const AppliedRange& b) {
-    unsigned place_a = IndexOf(body.vars, a.var), place_b = IndexOf(body.vars, b.var);  // -1 is the largest
+    unsigned place_a = IndexOf(body.vars, a.var),
+             place_b = IndexOf(body.vars, b.var);  // -1 is the largest
     return place_a < place_b;
   });
   std::vector<AppliedRange> ordered;
@@ -80,7 +83,8 @@ std::vector<AppliedRange> InCanonicalOrder(const Applied& body, std::vector<Appl
   };
   while (!ranges.empty()) {
     auto next = std::find_if(ranges.begin(), ranges.end(), ready);
-    if (next == ranges.end()) next = ranges.begin();  // cannot be: bounds use variables that were bound before
+    if (next == ranges.end())
+      next = ranges.begin();  // cannot be: bounds use variables that were bound before
     placed.push_back(next->var);
     ordered.push_back(std::move(*next));
     ranges.erase(next);
@@ -154,8 +158,9 @@ Applied NodePool::Bind(Node node, const Applied& body, std::vector<AppliedRange>
     AddNew(range.lo.vars, bound, &result.vars);
     AddNew(range.hi.vars, bound, &result.vars);
   }
-  // Inside, the bound ones follow the free ones. A softmax's own are bound inside and free outside: those inside must
-  // be the ones that the body means, hence the free ones get a name that occurs nowhere.
+  // Inside, the bound ones follow the free ones. A softmax's own are bound inside and free outside:
+  // those inside must be the ones that the body means, hence the free ones get a name that occurs
+  // nowhere.
   std::vector<VarId> inside = result.vars;
   for (int at : node.at) inside[at] = -1;
   inside.insert(inside.end(), bound.begin(), bound.end());

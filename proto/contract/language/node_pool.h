@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes as functions of their variables, equal ones once (graph.h). While a statement is built, a node stands applied to
-// the variables of the statement; here they are renumbered by first appearance. Not thread-safe.
+// Nodes as functions of their variables, equal ones once (graph.h). While a statement is built, a
+// node stands applied to the variables of the statement; here they are renumbered by first
+// appearance. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -30,10 +31,12 @@ class NodePool {
   Applied Dim(int dynamic_dim);
   Applied Var(VarId var);
 
-  // A node over arguments. `node` has op, type and what else the op needs; arguments and variables are filled in.
+  // A node over arguments. `node` has op, type and what else the op needs; arguments and variables
+  // are filled in.
   Applied Make(Node node, const std::vector<Applied>& args);
-  // A reduction, or a softmax (whose free variables hold the bound ones again, in `at`). The ranges are put in the order
-  // in which their variables first appear in the body, as far as their bounds allow.
+  // A reduction, or a softmax (whose free variables hold the bound ones again, in `at`). The ranges
+  // are put in the order in which their variables first appear in the body, as far as their bounds
+  // allow.
   Applied Bind(Node node, const Applied& body, std::vector<AppliedRange> ranges);
 
   // The same node once: its id if an equal one is there.

@@ -10,7 +10,7 @@ namespace {
 using Wide = __int128;
 
 struct Axis {
-  Wide reach;   // extent - 1: differences of two indices are -reach..reach
+  Wide reach;  // extent - 1: differences of two indices are -reach..reach
   Wide stride;
 };
 
@@ -37,11 +37,12 @@ Wide Inverse(Wide a, Wide m) {
   return old_x < 0 ? old_x + m : old_x;
 }
 
-// Two elements share memory if differences d, not all zero, give sum(d_a * stride_a) = 0 within the reaches. Axes stand by
-// falling stride; the first non-zero difference may be taken positive.
+// Two elements share memory if differences d, not all zero, give sum(d_a * stride_a) = 0 within the
+// reaches. Axes stand by falling stride; the first non-zero difference may be taken positive.
 class Search {
  public:
-  explicit Search(std::vector<Axis> axes) : axes_(std::move(axes)), span_(axes_.size() + 1, 0), gcd_(axes_.size() + 1, 0) {
+  explicit Search(std::vector<Axis> axes)
+      : axes_(std::move(axes)), span_(axes_.size() + 1, 0), gcd_(axes_.size() + 1, 0) {
     for (size_t i = axes_.size(); i-- > 0;) {
       span_[i] = span_[i + 1] + axes_[i].reach * axes_[i].stride;
       gcd_[i] = Gcd(axes_[i].stride, gcd_[i + 1]);
@@ -65,7 +66,8 @@ class Search {
   // Whether the axes from `i` on can give exactly `target`.
   bool Reaches(size_t i, Wide target) {
     if (target == 0) return true;
-    if (i == axes_.size() || target > span_[i] || target < -span_[i] || target % gcd_[i] != 0) return false;
+    if (i == axes_.size() || target > span_[i] || target < -span_[i] || target % gcd_[i] != 0)
+      return false;
     if (--steps_ < 0) return false;
     const Axis& axis = axes_[i];
     if (i + 1 == axes_.size()) return target % axis.stride == 0;
@@ -109,7 +111,8 @@ Overlap FindOverlap(const std::vector<int64_t>& extents, const std::vector<int64
     if (strides[i] == 0) return Overlap::kYes;
     axes.push_back({extents[i] - 1, strides[i]});
   }
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
+  std::sort(axes.begin(), axes.end(),
+            [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
   // Axes that continue one another are one axis: rows of 8 elements, 8 apart.
   std::vector<Axis> joined;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
@@ -119,7 +122,8 @@ Overlap FindOverlap(const std::vector<int64_t>& extents, const std::vector<int64
       joined.push_back(*axis);
     }
   }
-  // Strides that exceed all that the smaller axes span cannot overlap; more elements than places must.
+  // Strides that exceed all that the smaller axes span cannot overlap; more elements than places
+  // must.
   Wide span = 0;
   constexpr Wide kMany = static_cast<Wide>(1) << 100;
   Wide elements = 1;

@@ -7,7 +7,11 @@
 
 namespace kiln::language {
 
-enum class Overlap { kNo, kYes, kUnknown };  // kUnknown: the search was given up (adversarial strides only)
+enum class Overlap {
+  kNo,
+  kYes,
+  kUnknown
+};  // kUnknown: the search was given up (adversarial strides only)
 
 // Extents and strides (>= 0) in elements, one per axis.
 Overlap FindOverlap(const std::vector<int64_t>& extents, const std::vector<int64_t>& strides);

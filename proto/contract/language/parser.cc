@@ -55,6 +55,7 @@ class Parser {
   void ParseStatement() {
     Statement statement;
     statement.offset = t_.Peek().offset;
+    size_t first = t_.position();
     bool declares = true;
     if (t_.Accept("input")) {
       statement.kind = TensorKind::kInput;
@@ -70,13 +71,17 @@ class Parser {
       statement.broken = true;
       if (declares) program_.broken_declarations = true;
       Recover();
+      for (size_t i = first; i < t_.position(); ++i) {
+        if (t_.Taken(i).kind == TokenKind::kName) program_.doubtful_names.insert(t_.Taken(i).text);
+      }
     }
     program_.statements.push_back(std::move(statement));
   }
 
   // Goes on behind the next ";", or before what surely begins a statement or ends the program.
   void Recover() {
-    while (!t_.AtEnd() && !t_.At("}") && !t_.At("input") && !t_.At("constant") && !t_.At("output")) {
+    while (!t_.AtEnd() && !t_.At("}") && !t_.At("input") && !t_.At("constant") &&
+           !t_.At("output")) {
       if (t_.Take().Is(";")) return;
     }
   }
@@ -99,7 +104,8 @@ class Parser {
                        "a temporary needs no declaration: t = ...;");
       }
       if (statement->decls.size() != 1) {
-        return t_.Fail(t_.Peek().offset, "one output at a time may be assigned where it is declared",
+        return t_.Fail(t_.Peek().offset,
+                       "one output at a time may be assigned where it is declared",
                        "declare the others in a statement of their own");
       }
       t_.Take();
@@ -124,7 +130,8 @@ class Parser {
                        std::string(hint));
       }
     }
-    if (!t_.ExpectName("a tensor", &statement->target.name, &statement->target.offset)) return false;
+    if (!t_.ExpectName("a tensor", &statement->target.name, &statement->target.offset))
+      return false;
     if (t_.Accept("[")) {
       statement->bracketed = true;
       if (!ParseAxes(statement)) return false;
@@ -135,10 +142,11 @@ class Parser {
     }
     for (absl::string_view sign : {"+=", "-=", "*=", "/=", "<<=", ">>="}) {
       if (!t_.At(sign)) continue;
-      return t_.Fail(t_.Peek().offset,
-                     absl::StrCat(Quote(sign), ": a tensor is assigned once, there is no accumulation"),
-                     "a sum is C[i,j] = sum(A[i,k] * B[k,j]); a scatter turns round: "
-                     "h[v] = sum(ids[t] == v ? w[t] : 0)");
+      return t_.Fail(
+          t_.Peek().offset,
+          absl::StrCat(Quote(sign), ": a tensor is assigned once, there is no accumulation"),
+          "a sum is C[i,j] = sum(A[i,k] * B[k,j]); a scatter turns round: "
+          "h[v] = sum(ids[t] == v ? w[t] : 0)");
     }
     if (!t_.Expect("=", "a statement is name[i,j] = expression;")) return false;
     statement->value = expr_.ParseExpr();
@@ -160,7 +168,8 @@ class Parser {
       AxisSyntax axis;
       axis.name = {subscript->text, subscript->offset};
       if (t_.Accept("in")) {
-        if (t_.Peek().text != "0") return t_.Expected("`0`", "an axis begins at 0: t[i in 0..N] = ...");
+        if (t_.Peek().text != "0")
+          return t_.Expected("`0`", "an axis begins at 0: t[i in 0..N] = ...");
         t_.Take();
         if (!t_.Expect("..", "the range of an axis is 0..N")) return false;
         axis.extent = expr_.ParseInt();

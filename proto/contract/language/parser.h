@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to syntax tree (LANGUAGE.md section 2). Reports all independent syntax errors: after one it goes on at the next
-// statement. Linear; recursion is bounded by kMaxNesting.
+// Text to syntax tree (LANGUAGE.md section 2). Reports all independent syntax errors: after one it
+// goes on at the next statement. Linear; recursion is bounded by kMaxNesting.
 #pragma once
 
 #include "absl/strings/string_view.h"

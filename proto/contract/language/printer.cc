@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/contract/language/parser.h"
 #include "proto/contract/language/words.h"
 #include "proto/contract/workload.h"
-#include "proto/contract/language/parser.h"
 
 namespace kiln::language {
 namespace {
@@ -43,96 +43,119 @@ Strength StrengthOf(const Expr& expr) {
   }
 }
 
-void Write(const Expr& expr, std::string* out);
+struct Output {
+  std::string text;
+  bool compact = false;  // subscripts and bounds: x[2*p+r-1]
+};
 
-void WriteAt(const Expr& expr, Strength least, std::string* out) {
+// Writes without spaces around signs while it lives.
+class Compact {
+ public:
+  explicit Compact(Output* out) : out_(*out), saved_(out->compact) { out_.compact = true; }
+  ~Compact() { out_.compact = saved_; }
+
+ private:
+  Output& out_;
+  bool saved_;
+};
+
+void Write(const Expr& expr, Output* out);
+
+void WriteAt(const Expr& expr, Strength least, Output* out) {
   bool parentheses = StrengthOf(expr) < least;
-  if (parentheses) out->push_back('(');
+  if (parentheses) out->text.push_back('(');
   Write(expr, out);
-  if (parentheses) out->push_back(')');
+  if (parentheses) out->text.push_back(')');
 }
 
-void WriteList(const std::vector<Expr*>& exprs, absl::string_view separator, std::string* out) {
+void WriteList(const std::vector<Expr*>& exprs, absl::string_view separator, Output* out) {
   for (size_t i = 0; i < exprs.size(); ++i) {
-    if (i > 0) absl::StrAppend(out, separator);
+    if (i > 0) absl::StrAppend(&out->text, separator);
     Write(*exprs[i], out);
   }
 }
 
-void WriteOver(const Expr& expr, std::string* out) {
-  for (size_t i = 0; i < expr.over.size(); ++i) {
-    absl::StrAppend(out, i == 0 ? " over [" : ",", expr.over[i].name);
-  }
-  if (!expr.over.empty()) out->push_back(']');
+void WriteInts(const std::vector<Expr*>& ints, Output* out) {
+  Compact compact(out);
+  out->text.push_back('[');
+  WriteList(ints, ",", out);
+  out->text.push_back(']');
 }
 
-void WriteRead(const Expr& expr, std::string* out) {
-  absl::StrAppend(out, expr.text);
+void WriteOver(const Expr& expr, Output* out) {
+  for (size_t i = 0; i < expr.over.size(); ++i) {
+    absl::StrAppend(&out->text, i == 0 ? " over [" : ",", expr.over[i].name);
+  }
+  if (!expr.over.empty()) out->text.push_back(']');
+}
+
+void WriteRead(const Expr& expr, Output* out) {
+  absl::StrAppend(&out->text, expr.text);
   if (!expr.bracketed) return;
-  out->push_back('[');
-  WriteList(expr.args, ",", out);
-  out->push_back(']');
+  WriteInts(expr.args, out);
   if (expr.otherwise == nullptr) return;
-  absl::StrAppend(out, " else ");
+  absl::StrAppend(&out->text, " else ");
   const Expr& value = *expr.otherwise;
   if (value.kind == ExprKind::kUnary && value.op == Op::kNeg) {
-    out->push_back('-');
+    out->text.push_back('-');
     WriteAt(*value.args[0], kPrimary, out);
   } else {
     WriteAt(value, kPrimary, out);
   }
 }
 
-void WriteReduction(const Expr& expr, std::string* out) {
-  absl::StrAppend(out, ReductionName(expr.reduce), "(");
+void WriteReduction(const Expr& expr, Output* out) {
+  absl::StrAppend(&out->text, ReductionName(expr.reduce), "(");
   for (size_t i = 0; i < expr.ranges.size(); ++i) {
     const RangeSyntax& range = expr.ranges[i];
-    absl::StrAppend(out, i == 0 ? "" : ", ", range.name.name, " in ");
+    absl::StrAppend(&out->text, i == 0 ? "" : ", ", range.name.name, " in ");
+    Compact compact(out);
     WriteAt(*range.lo, kSum, out);
-    absl::StrAppend(out, "..");
+    absl::StrAppend(&out->text, "..");
     WriteAt(*range.hi, kSum, out);
   }
-  if (!expr.ranges.empty()) absl::StrAppend(out, ": ");
+  if (!expr.ranges.empty()) absl::StrAppend(&out->text, ": ");
   Write(*expr.args[0], out);
   WriteOver(expr, out);
-  out->push_back(')');
+  out->text.push_back(')');
 }
 
-void WriteCall(absl::string_view name, const std::vector<Expr*>& args, std::string* out) {
-  absl::StrAppend(out, name, "(");
+void WriteCall(absl::string_view name, const std::vector<Expr*>& args, Output* out) {
+  absl::StrAppend(&out->text, name, "(");
   WriteList(args, ", ", out);
-  out->push_back(')');
+  out->text.push_back(')');
 }
 
-void Write(const Expr& expr, std::string* out) {
+void Write(const Expr& expr, Output* out) {
   Strength strength = StrengthOf(expr);
   Strength tighter = static_cast<Strength>(strength + 1);
   switch (expr.kind) {
     case ExprKind::kNumber:
-      absl::StrAppend(out, expr.text);
+      absl::StrAppend(&out->text, expr.text);
       break;
     case ExprKind::kRead:
       WriteRead(expr, out);
       break;
     case ExprKind::kUnary:
-      absl::StrAppend(out, OperatorSign(expr.op));
+      absl::StrAppend(&out->text, OperatorSign(expr.op));
       WriteAt(*expr.args[0], kUnary, out);
       break;
     case ExprKind::kChain:
       WriteAt(*expr.args[0], strength, out);
       for (size_t i = 0; i < expr.ops.size(); ++i) {
-        absl::StrAppend(out, " ", OperatorSign(expr.ops[i]), " ");
+        absl::string_view space = out->compact ? "" : " ";
+        absl::StrAppend(&out->text, space, OperatorSign(expr.ops[i]), space);
         WriteAt(*expr.args[i + 1], tighter, out);
       }
       break;
     case ExprKind::kCompare:
       WriteAt(*expr.args[0], kSum, out);
-      absl::StrAppend(out, " ", OperatorSign(expr.op), " ");
+      absl::StrAppend(&out->text, " ", OperatorSign(expr.op), " ");
       WriteAt(*expr.args[1], kSum, out);
       break;
     case ExprKind::kPow:
       WriteAt(*expr.args[0], kPrimary, out);
-      out->push_back('^');
+      out->text.push_back('^');
       WriteAt(*expr.args[1], kUnary, out);
       break;
     case ExprKind::kSelect:
@@ -140,9 +163,9 @@ void Write(const Expr& expr, std::string* out) {
         WriteCall("select", expr.args, out);
       } else {
         WriteAt(*expr.args[0], kOr, out);
-        absl::StrAppend(out, " ? ");
+        absl::StrAppend(&out->text, " ? ");
         Write(*expr.args[1], out);
-        absl::StrAppend(out, " : ");
+        absl::StrAppend(&out->text, " : ");
         Write(*expr.args[2], out);
       }
       break;
@@ -150,59 +173,60 @@ void Write(const Expr& expr, std::string* out) {
       WriteCall(FunctionName(expr.op), expr.args, out);
       break;
     case ExprKind::kCast:
-      absl::StrAppend(out, "cast(");
+      absl::StrAppend(&out->text, "cast(");
       Write(*expr.args[0], out);
-      absl::StrAppend(out, ", ", Print(expr.storage), ")");
+      absl::StrAppend(&out->text, ", ", Print(expr.storage), ")");
       break;
     case ExprKind::kReduce:
       WriteReduction(expr, out);
       break;
     case ExprKind::kSoftmax:
-      absl::StrAppend(out, "softmax(");
+      absl::StrAppend(&out->text, "softmax(");
       Write(*expr.args[0], out);
       WriteOver(expr, out);
-      out->push_back(')');
+      out->text.push_back(')');
       break;
   }
 }
 
-void WriteStatement(const Statement& statement, std::string* out) {
+void WriteStatement(const Statement& statement, Output* out) {
   constexpr absl::string_view kWords[] = {"input ", "constant ", "output "};
-  absl::StrAppend(out, "  ");
+  absl::StrAppend(&out->text, "  ");
   if (statement.is_declaration) {
-    absl::StrAppend(out, kWords[static_cast<int>(statement.kind)]);
+    absl::StrAppend(&out->text, kWords[static_cast<int>(statement.kind)]);
     for (size_t i = 0; i < statement.decls.size(); ++i) {
       const DeclSyntax& decl = statement.decls[i];
-      absl::StrAppend(out, i == 0 ? "" : ", ", decl.name.name, "[");
-      WriteList(decl.dims, ",", out);
-      out->push_back(']');
-      if (decl.type) absl::StrAppend(out, " : ", Print(*decl.type));
+      absl::StrAppend(&out->text, i == 0 ? "" : ", ", decl.name.name);
+      WriteInts(decl.dims, out);
+      if (decl.type) absl::StrAppend(&out->text, " : ", Print(*decl.type));
     }
   } else {
-    absl::StrAppend(out, statement.target.name);
-    if (statement.bracketed) out->push_back('[');
+    absl::StrAppend(&out->text, statement.target.name);
+    if (statement.bracketed) out->text.push_back('[');
     for (size_t i = 0; i < statement.axes.size(); ++i) {
-      absl::StrAppend(out, i == 0 ? "" : ",", statement.axes[i].name.name);
+      absl::StrAppend(&out->text, i == 0 ? "" : ",", statement.axes[i].name.name);
       if (statement.axes[i].extent == nullptr) continue;
-      absl::StrAppend(out, " in 0..");
+      absl::StrAppend(&out->text, " in 0..");
+      Compact compact(out);
       WriteAt(*statement.axes[i].extent, kSum, out);
     }
-    if (statement.bracketed) out->push_back(']');
-    if (statement.type) absl::StrAppend(out, " : ", Print(*statement.type));
+    if (statement.bracketed) out->text.push_back(']');
+    if (statement.type) absl::StrAppend(&out->text, " : ", Print(*statement.type));
   }
   if (statement.value != nullptr) {
-    absl::StrAppend(out, " = ");
+    absl::StrAppend(&out->text, " = ");
     Write(*statement.value, out);
   }
-  absl::StrAppend(out, ";\n");
+  absl::StrAppend(&out->text, ";\n");
 }
 
 }  // namespace
 
 std::string PrintExpr(const Expr& expr) {
-  std::string out;
+  Output out;
+  out.compact = true;  // what messages quote are extents and subscripts
   Write(expr, &out);
-  return out;
+  return std::move(out.text);
 }
 
 std::string PrintTree(const Program& program) {
@@ -210,10 +234,10 @@ std::string PrintTree(const Program& program) {
   for (const NamePosition& dim : program.dims) {
     dims.emplace_back(dim.name.data(), dim.name.size());
   }
-  std::string out = absl::StrCat("operator ", program.name.name, "(", absl::StrJoin(dims, ", "),
-                                 ") {\n");
+  Output out;
+  out.text = absl::StrCat("operator ", program.name.name, "(", absl::StrJoin(dims, ", "), ") {\n");
   for (const Statement& statement : program.statements) WriteStatement(statement, &out);
-  return absl::StrCat(out, "}\n");
+  return absl::StrCat(out.text, "}\n");
 }
 
 }  // namespace kiln::language

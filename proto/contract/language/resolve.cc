@@ -47,8 +47,9 @@ class Resolver {
     for (const TensorSymbol& tensor : scope_.tensors) {
       if (tensor.kind != TensorKind::kOutput) continue;
       has_output = true;
-      if (tensor.definition == nullptr) {
-        scope_.errors.Add(tensor.offset, absl::StrCat("output ", Quote(tensor.name), " is never assigned"),
+      if (tensor.definition == nullptr && !scope_.IsDoubtful(tensor.name)) {
+        scope_.errors.Add(tensor.offset,
+                          absl::StrCat("output ", Quote(tensor.name), " is never assigned"),
                           absl::StrCat("write ", tensor.name, "[...] = ...;"));
       }
     }
@@ -81,8 +82,9 @@ class Resolver {
       return &scope_.tensors.back();
     }
     if (tensor->kind == TensorKind::kInput || tensor->kind == TensorKind::kConstant) {
-      scope_.errors.Add(offset, absl::StrCat(Quote(name), " is an input and cannot be assigned"),
-                        "assign an output; to work in place declare the output as an alias of the input");
+      scope_.errors.Add(
+          offset, absl::StrCat(Quote(name), " is an input and cannot be assigned"),
+          "assign an output; to work in place declare the output as an alias of the input");
       return nullptr;
     }
     if (tensor->definition != nullptr) {
@@ -92,8 +94,9 @@ class Resolver {
     }
     tensor->definition = statement;
     if (statement->type) {
-      scope_.errors.Add(offset, absl::StrCat("the type of output ", Quote(name), " stands where it is declared"),
-                        absl::StrCat("write output ", name, "[...] : TYPE;"));
+      scope_.errors.Add(
+          offset, absl::StrCat("the type of output ", Quote(name), " stands where it is declared"),
+          absl::StrCat("write output ", name, "[...] : TYPE;"));
       tensor->poisoned = true;
     }
     return tensor;
@@ -122,7 +125,8 @@ class Resolver {
 bool ResolveGlobal(Scope* scope, Expr* read, bool* reported, bool* poisoned) {
   if (const Dim* dim = scope->FindDim(read->text)) {
     if (read->bracketed) {
-      scope->errors.Add(read->offset, absl::StrCat(Quote(read->text), " is a dim, it has no subscripts"),
+      scope->errors.Add(read->offset,
+                        absl::StrCat(Quote(read->text), " is a dim, it has no subscripts"),
                         "write the dim's name alone");
       *reported = true;
       return false;
@@ -132,10 +136,12 @@ bool ResolveGlobal(Scope* scope, Expr* read, bool* reported, bool* poisoned) {
     return true;
   }
   if (const TensorSymbol* tensor = scope->FindTensor(read->text)) {
-    if (tensor->kind == TensorKind::kOutput && tensor->definition == nullptr) {
-      scope->errors.Add(read->offset,
-                        absl::StrCat("output ", Quote(read->text), " is read before it is assigned"),
-                        "move the statement that assigns it up");
+    if (tensor->kind == TensorKind::kOutput && tensor->definition == nullptr &&
+        !scope->IsDoubtful(read->text)) {
+      scope->errors.Add(
+          read->offset,
+          absl::StrCat("output ", Quote(read->text), " is read before it is assigned"),
+          "move the statement that assigns it up");
       *reported = true;
       return false;
     }
@@ -144,8 +150,12 @@ bool ResolveGlobal(Scope* scope, Expr* read, bool* reported, bool* poisoned) {
     *poisoned = *poisoned || tensor->poisoned;
     return true;
   }
-  if (scope->assigned_names.count(read->text) > 0) {
-    scope->errors.Add(read->offset, absl::StrCat(Quote(read->text), " is read before it is assigned"),
+  if (scope->IsDoubtful(read->text)) {
+    *poisoned = true;
+    *reported = true;
+  } else if (scope->assigned_names.count(read->text) > 0) {
+    scope->errors.Add(read->offset,
+                      absl::StrCat(Quote(read->text), " is read before it is assigned"),
                       "move the statement that assigns it up");
     *reported = true;
   } else if (read->bracketed) {
@@ -158,7 +168,8 @@ bool ResolveGlobal(Scope* scope, Expr* read, bool* reported, bool* poisoned) {
 
 VarId NewVar(Scope* scope, const NamePosition& name, size_t first_of_statement) {
   bool is_dim = scope->FindDim(name.name) != nullptr;
-  if (is_dim || scope->FindTensor(name.name) != nullptr || scope->assigned_names.count(name.name) > 0) {
+  if (is_dim || scope->FindTensor(name.name) != nullptr ||
+      scope->assigned_names.count(name.name) > 0) {
     scope->errors.Add(name.offset,
                       absl::StrCat(Quote(name.name), is_dim ? " is a dim" : " is a tensor",
                                    ", a variable cannot bear its name"),
@@ -166,7 +177,8 @@ VarId NewVar(Scope* scope, const NamePosition& name, size_t first_of_statement) 
     return -1;
   }
   if (scope->vars.size() - first_of_statement >= kMaxVariables) {
-    scope->errors.Add(name.offset, absl::StrCat("more than ", kMaxVariables, " variables in one statement"),
+    scope->errors.Add(name.offset,
+                      absl::StrCat("more than ", kMaxVariables, " variables in one statement"),
                       "split the statement: give a part of it a name");
     return -1;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements without subscripts: one variable per dim name. Operands broadcast by dim name, reductions and softmax say
-// what they run over by `over`.
+// Statements without subscripts: one variable per dim name. Operands broadcast by dim name,
+// reductions and softmax say what they run over by `over`.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -53,7 +53,8 @@ class ByNameStatement {
     return id;
   }
 
-  // The innermost variable of the dim; in the outermost frame, which is the statement's own, it is made on demand.
+  // The innermost variable of the dim; in the outermost frame, which is the statement's own, it is
+  // made on demand.
   VarId VarOf(int dim, size_t offset) {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       for (NamedVar& named : *frame) {
@@ -85,7 +86,8 @@ class ByNameStatement {
     if (!ResolveGlobal(&scope_, expr, &reported, &poisoned_)) {
       failed_ = true;
       if (!reported) {
-        scope_.errors.Add(expr->offset, absl::StrCat(Quote(expr->text), " is neither a tensor nor a dim"),
+        scope_.errors.Add(expr->offset,
+                          absl::StrCat(Quote(expr->text), " is neither a tensor nor a dim"),
                           "declare it, or write subscripts if it is to be a variable");
       }
       return;
@@ -95,7 +97,9 @@ class ByNameStatement {
     const TensorSymbol& tensor = scope_.tensors[expr->index];
     if (tensor.poisoned) return;
     if (expr->bracketed && !tensor.axes.empty()) {
-      Fail(expr->offset, absl::StrCat(Quote(tensor.name), " has ", tensor.axes.size(), " axes, no subscripts are given"),
+      Fail(expr->offset,
+           absl::StrCat(Quote(tensor.name), " has ", tensor.axes.size(),
+                        " axes, no subscripts are given"),
            "give one subscript per axis, or leave the brackets away");
       return;
     }
@@ -110,8 +114,10 @@ class ByNameStatement {
       bool repeated = false;
       for (size_t j = 0; j < i; ++j) repeated = repeated || (dim >= 0 && tensor.axes[j].dim == dim);
       if (dim >= 0 && !repeated) continue;
-      return Fail(offset, absl::StrCat("axis ", i, " of ", Quote(tensor.name), repeated ? " repeats a dim" : " has no dim's name",
-                                       ", it cannot be matched by name"),
+      return Fail(offset,
+                  absl::StrCat("axis ", i, " of ", Quote(tensor.name),
+                               repeated ? " repeats a dim" : " has no dim's name",
+                               ", it cannot be matched by name"),
                   absl::StrCat("write subscripts in this statement: ", tensor.name, "[i,...]"));
     }
     return true;
@@ -120,7 +126,8 @@ class ByNameStatement {
   bool CheckOver(const Expr& expr) {
     for (const NamePosition& name : expr.over) {
       if (scope_.FindDim(name.name) != nullptr) continue;
-      Fail(name.offset, absl::StrCat(Quote(name.name), " is no dim; without subscripts `over` names dims"),
+      Fail(name.offset,
+           absl::StrCat(Quote(name.name), " is no dim; without subscripts `over` names dims"),
            "write over [K] with a dim of the head");
     }
     return !failed_;
@@ -137,7 +144,8 @@ class ByNameStatement {
     }
     bool place = expr->reduce == ReduceOp::kArgmax || expr->reduce == ReduceOp::kArgmin;
     if (place && expr->over.size() > 1) {
-      Fail(expr->offset, absl::StrCat(name, " runs over ", expr->over.size(), " dims, it gives the place in one"),
+      Fail(expr->offset,
+           absl::StrCat(name, " runs over ", expr->over.size(), " dims, it gives the place in one"),
            "run over one dim");
       return;
     }
@@ -161,7 +169,8 @@ class ByNameStatement {
   }
 
   void ReportUnused(const NamePosition& over, absl::string_view what) {
-    Fail(over.offset, absl::StrCat("nothing that ", what, " runs over has a dim ", Quote(over.name)),
+    Fail(over.offset,
+         absl::StrCat("nothing that ", what, " runs over has a dim ", Quote(over.name)),
          "name a dim of the expression");
   }
 
@@ -179,7 +188,8 @@ class ByNameStatement {
   }
 
   static bool Occurs(const Expr& expr, VarId var) {
-    if (expr.kind == ExprKind::kRead && std::count(expr.vars.begin(), expr.vars.end(), var) > 0) return true;
+    if (expr.kind == ExprKind::kRead && std::count(expr.vars.begin(), expr.vars.end(), var) > 0)
+      return true;
     for (const Expr* arg : expr.args) {
       if (Occurs(*arg, var)) return true;
     }
@@ -188,12 +198,15 @@ class ByNameStatement {
 
   bool ShapeTemporary() {
     if (frames_[0].size() > kMaxRank) {
-      return Fail(statement_.target.offset, absl::StrCat(Quote(target_.name), " would have more than ", kMaxRank, " axes"),
+      return Fail(statement_.target.offset,
+                  absl::StrCat(Quote(target_.name), " would have more than ", kMaxRank, " axes"),
                   "reduce some of the dims first");
     }
     if (statement_.bracketed && !frames_[0].empty()) {
-      return Fail(statement_.target.offset, absl::StrCat(Quote(target_.name), " is written as a scalar, its expression has dims"),
-                  absl::StrCat("write ", target_.name, " = ...; or reduce them by `over`"));
+      return Fail(
+          statement_.target.offset,
+          absl::StrCat(Quote(target_.name), " is written as a scalar, its expression has dims"),
+          absl::StrCat("write ", target_.name, " = ...; or reduce them by `over`"));
     }
     for (const NamedVar& named : frames_[0]) {
       target_.axis_vars.push_back(named.var);
@@ -210,8 +223,10 @@ class ByNameStatement {
       if (std::any_of(target_.axes.begin(), target_.axes.end(), is_it)) continue;
       const std::string& dim = scope_.dims[named.dim].name;
       return Fail(statement_.target.offset,
-                  absl::StrCat("the expression has a dim ", Quote(dim), ", the output ", Quote(target_.name), " has none"),
-                  absl::StrCat("reduce it, sum(... over [", dim, "]), or declare it: output ", target_.name, "[...,", dim, "]"));
+                  absl::StrCat("the expression has a dim ", Quote(dim), ", the output ",
+                               Quote(target_.name), " has none"),
+                  absl::StrCat("reduce it, sum(... over [", dim, "]), or declare it: output ",
+                               target_.name, "[...,", dim, "]"));
     }
     for (const Axis& axis : target_.axes) {
       VarId var = VarOf(axis.dim, statement_.target.offset);
@@ -225,7 +240,8 @@ class ByNameStatement {
   Statement& statement_;
   TensorSymbol& target_;
   const size_t first_var_;
-  std::vector<std::vector<NamedVar>> frames_;  // the statement's own, then those of the reductions around
+  std::vector<std::vector<NamedVar>>
+      frames_;  // the statement's own, then those of the reductions around
   bool failed_ = false, poisoned_ = false;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements with subscripts: variables are named, reductions bind those that are neither axes nor bound around them,
-// and a variable without `in` ranges over the dims where it stands alone.
+// Statements with subscripts: variables are named, reductions bind those that are neither axes nor
+// bound around them, and a variable without `in` ranges over the dims where it stands alone.
 #include <algorithm>
 #include <set>
 
@@ -28,7 +28,8 @@ struct ExplicitRange {
 };
 
 bool Occurs(const Expr& expr, VarId var) {
-  if (expr.kind == ExprKind::kRead && expr.reference == Reference::kVar && expr.index == var) return true;
+  if (expr.kind == ExprKind::kRead && expr.reference == Reference::kVar && expr.index == var)
+    return true;
   for (const Expr* arg : expr.args) {
     if (Occurs(*arg, var)) return true;
   }
@@ -87,7 +88,8 @@ class SubscriptedStatement {
     for (size_t i = 0; i < axes.size(); ++i) {
       const AxisSyntax& axis = axes[i];
       if (Find(axis.name.name) >= 0) {
-        return Fail(axis.name.offset, absl::StrCat(Quote(axis.name.name), " stands twice on the left"),
+        return Fail(axis.name.offset,
+                    absl::StrCat(Quote(axis.name.name), " stands twice on the left"),
                     "each axis has a variable of its own; a diagonal is i == j ? x[i] : 0");
       }
       VarId var = NewVar(&scope_, axis.name, first_var_);
@@ -171,7 +173,8 @@ class SubscriptedStatement {
   void ReportUnbound(const Expr* expr) {
     if (!unbound_.insert(expr->text).second) return;
     Fail(expr->offset,
-         absl::StrCat(Quote(expr->text), " is neither a dim, a tensor, an axis nor bound by a reduction"),
+         absl::StrCat(Quote(expr->text),
+                      " is neither a dim, a tensor, an axis nor bound by a reduction"),
          absl::StrCat("name it on the left, ", target_.name, "[", expr->text,
                       ", ...], or bind it: sum(", expr->text, " in 0..N: ...)"));
   }
@@ -180,13 +183,17 @@ class SubscriptedStatement {
     const TensorSymbol& tensor = scope_.tensors[read.index];
     if (tensor.poisoned) return;
     if (!read.bracketed && !tensor.axes.empty()) {
-      Fail(read.offset, absl::StrCat(Quote(read.text), " stands without subscripts in a statement that has some"),
-           absl::StrCat("write ", tensor.name, "[...] with its ", tensor.axes.size(), " subscripts"));
+      Fail(
+          read.offset,
+          absl::StrCat(Quote(read.text), " stands without subscripts in a statement that has some"),
+          absl::StrCat("write ", tensor.name, "[...] with its ", tensor.axes.size(),
+                       " subscripts"));
       return;
     }
     if (read.args.size() != tensor.axes.size()) {
-      Fail(read.offset, absl::StrCat(Quote(read.text), " has ", tensor.axes.size(), " axes, ", read.args.size(),
-                                     " subscripts are given"),
+      Fail(read.offset,
+           absl::StrCat(Quote(read.text), " has ", tensor.axes.size(), " axes, ", read.args.size(),
+                        " subscripts are given"),
            "give one subscript per axis");
       return;
     }
@@ -204,10 +211,13 @@ class SubscriptedStatement {
       WalkInt(range.hi);
       VarId var = Bind(expr, range.name);
       if (var >= 0) explicit_.push_back({var, range.lo, range.hi});
+      if (TooManyVars()) break;
     }
     for (const NamePosition& name : expr->over) {
       if (scope_.FindDim(name.name) != nullptr) {
-        Fail(name.offset, absl::StrCat(Quote(name.name), " is a dim; in a statement with subscripts `over` names variables"),
+        Fail(name.offset,
+             absl::StrCat(Quote(name.name),
+                          " is a dim; in a statement with subscripts `over` names variables"),
              "write sum(x[k] over [k])");
         continue;
       }
@@ -216,16 +226,23 @@ class SubscriptedStatement {
     if (expr->over.empty()) {
       std::vector<NamePosition> occurring;
       CollectDirect(*expr->args[0], {}, &occurring);
-      for (const NamePosition& name : occurring) Bind(expr, name);
+      for (const NamePosition& name : occurring) {
+        Bind(expr, name);
+        if (TooManyVars()) break;
+      }
     }
     CheckBound(*expr);
     Walk(expr->args[0]);
     in_scope_.resize(outside);
   }
 
+  // One report is enough.
+  bool TooManyVars() const { return failed_ && scope_.vars.size() - first_var_ >= kMaxVariables; }
+
   VarId Bind(Expr* reduction, const NamePosition& name) {
     if (Find(name.name) >= 0) {
-      Fail(name.offset, absl::StrCat(Quote(name.name), " is an axis or bound already around the reduction"),
+      Fail(name.offset,
+           absl::StrCat(Quote(name.name), " is an axis or bound already around the reduction"),
            "give the reduction a variable of its own");
       return -1;
     }
@@ -244,22 +261,27 @@ class SubscriptedStatement {
     absl::string_view name = ReductionName(reduction.reduce);
     bool extremum = reduction.reduce == ReduceOp::kMax || reduction.reduce == ReduceOp::kMin;
     if (reduction.vars.empty()) {
-      Fail(reduction.offset, absl::StrCat(name, " binds no variable: all in it are axes or bound around it"),
+      Fail(reduction.offset,
+           absl::StrCat(name, " binds no variable: all in it are axes or bound around it"),
            extremum ? absl::StrCat("element by element it takes two arguments: ", name, "(a, b)")
                     : absl::StrCat("name what it runs over: ", name, "(k in 0..K: ...)"));
     }
     bool place = reduction.reduce == ReduceOp::kArgmax || reduction.reduce == ReduceOp::kArgmin;
     if (place && reduction.vars.size() > 1) {
-      Fail(reduction.offset, absl::StrCat(name, " binds ", reduction.vars.size(), " variables, it gives the value of one"),
+      Fail(reduction.offset,
+           absl::StrCat(name, " binds ", reduction.vars.size(),
+                        " variables, it gives the value of one"),
            "run over one variable; fold two axes into one to search both");
     }
   }
 
-  // Names that occur outside nested reductions and mean nothing yet, in order of appearance. The bounds of a nested
-  // reduction count as outside, but for the variables of its own that they use.
-  void CollectDirect(const Expr& expr, std::set<absl::string_view> bound_here, std::vector<NamePosition>* names) {
+  // Names that occur outside nested reductions and mean nothing yet, in order of appearance. The
+  // bounds of a nested reduction count as outside, but for the variables of its own that they use.
+  void CollectDirect(const Expr& expr, const std::set<absl::string_view>& bound_here,
+                     std::vector<NamePosition>* names) {
     auto add = [&](const Expr& read) {
-      if (Find(read.text) >= 0 || !MayBeVariable(read.text) || bound_here.count(read.text) > 0) return;
+      if (Find(read.text) >= 0 || !MayBeVariable(read.text) || bound_here.count(read.text) > 0)
+        return;
       if (names->size() > kMaxVariables) return;  // too many are reported when they are bound
       for (const NamePosition& seen : *names) {
         if (seen.name == read.text) return;
@@ -268,10 +290,11 @@ class SubscriptedStatement {
     };
     if (expr.kind == ExprKind::kRead && !expr.bracketed) return add(expr);
     if (expr.kind == ExprKind::kReduce) {
+      std::set<absl::string_view> bound_there = bound_here;
       for (const RangeSyntax& range : expr.ranges) {
-        CollectDirect(*range.lo, bound_here, names);
-        CollectDirect(*range.hi, bound_here, names);
-        bound_here.insert(range.name.name);
+        CollectDirect(*range.lo, bound_there, names);
+        CollectDirect(*range.hi, bound_there, names);
+        bound_there.insert(range.name.name);
       }
       return;
     }
@@ -284,14 +307,17 @@ class SubscriptedStatement {
     for (const NamePosition& name : expr->over) {
       VarId var = Find(name.name);
       if (var < 0) {
-        Fail(name.offset, absl::StrCat(Quote(name.name), " is no variable here; softmax keeps what it runs over"),
-             absl::StrCat("name it on the left, ", target_.name, "[..., ", name.name,
-                          "], or bind it around the softmax"));
+        Fail(
+            name.offset,
+            absl::StrCat(Quote(name.name), " is no variable here; softmax keeps what it runs over"),
+            absl::StrCat("name it on the left, ", target_.name, "[..., ", name.name,
+                         "], or bind it around the softmax"));
         continue;
       }
       expr->vars.push_back(var);
       if (!failed_ && !Occurs(*expr->args[0], var)) {
-        Fail(name.offset, absl::StrCat(Quote(name.name), " does not occur in what softmax runs over"),
+        Fail(name.offset,
+             absl::StrCat(Quote(name.name), " does not occur in what softmax runs over"),
              "run over a variable of the expression");
       }
     }
@@ -302,8 +328,13 @@ class SubscriptedStatement {
       if (scope_.vars[var].ranged) continue;
       const std::vector<LoneUse>& uses = lone_uses_[static_cast<VarId>(var)];
       const std::string& name = scope_.vars[var].name;
+      if (uses.empty() && scope_.IsDoubtful(name)) {
+        failed_ = true;
+        continue;
+      }
       if (uses.empty()) {
-        Fail(scope_.vars[var].offset, absl::StrCat(Quote(name), " has no range: it stands alone in no subscript"),
+        Fail(scope_.vars[var].offset,
+             absl::StrCat(Quote(name), " has no range: it stands alone in no subscript"),
              absl::StrCat("give it one: ", name, " in 0..N"));
         continue;
       }
@@ -313,9 +344,11 @@ class SubscriptedStatement {
         if (scope_.SameExtent(*extent, *tensor.axes[use.axis].extent)) continue;
         Fail(use.offset,
              absl::StrCat(Quote(name), " ranges over axis ", uses[0].axis, " of ",
-                          scope_.tensors[uses[0].tensor].name, ", ", scope_.Describe(*extent), ", and here over axis ",
-                          use.axis, " of ", tensor.name, ", ", scope_.Describe(*tensor.axes[use.axis].extent)),
-             absl::StrCat("make the dims equal, or give the range: ", name, " in 0..", PrintExpr(*extent)));
+                          scope_.tensors[uses[0].tensor].name, ", ", scope_.Describe(*extent),
+                          ", and here over axis ", use.axis, " of ", tensor.name, ", ",
+                          scope_.Describe(*tensor.axes[use.axis].extent)),
+             absl::StrCat("make the dims equal, or give the range: ", name, " in 0..",
+                          PrintExpr(*extent)));
       }
       scope_.SetRange(static_cast<VarId>(var), nullptr, extent);
     }

@@ -67,7 +67,13 @@ void Scope::SetRange(VarId var, Expr* lo, Expr* hi) {
   vars[var].lo = lo;
   vars[var].hi = hi;
   vars[var].ranged = true;
-  affine->SetRange(var, lo == nullptr ? affine->Number(0) : PolynomialOf(*lo), PolynomialOf(*hi));
+  // An axis or a variable without a range in the text begins at 0 and ends at an extent, which
+  // others share.
+  if (lo == nullptr) {
+    affine->SetRange(var, affine->Number(0), ExtentOf(*hi));
+  } else {
+    affine->SetRange(var, PolynomialOf(*lo), PolynomialOf(*hi));
+  }
 }
 
 Expr* Scope::DimExpr(int dim) {
@@ -82,7 +88,13 @@ Expr* Scope::DimExpr(int dim) {
 }
 
 bool Scope::SameExtent(const Expr& a, const Expr& b) {
-  return &a == &b || PolynomialOf(a) == PolynomialOf(b);
+  return &a == &b || ExtentOf(a) == ExtentOf(b);
+}
+
+const Polynomial& Scope::ExtentOf(const Expr& extent) {
+  auto found = extents_.find(&extent);
+  if (found == extents_.end()) found = extents_.emplace(&extent, PolynomialOf(extent)).first;
+  return found->second;
 }
 
 std::string Scope::Describe(const Expr& extent) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spellings of the command line for what binds a program: "M=512,K=1..4096", "A=f16", "A=600:1", "tf32,order=fixed".
+// The spellings of the command line for what binds a program: "M=512,K=1..4096", "A=f16",
+// "A=600:1", "tf32,order=fixed".
 #include <charconv>
 
 #include "absl/strings/ascii.h"
@@ -26,16 +27,18 @@ bool IsName(absl::string_view text) {
   return true;
 }
 
-// Splits "A=x,B=y" and hands each name and value to `parse`, which says what is wrong with a value or nothing.
+// Splits "A=x,B=y" and hands each name and value to `parse`, which says what is wrong with a value
+// or nothing.
 template <typename Value>
-absl::StatusOr<std::map<std::string, Value>> ParseBindings(absl::string_view field, absl::string_view text,
-                                                           absl::string_view example,
-                                                           bool (*parse)(absl::string_view, Value*)) {
+absl::StatusOr<std::map<std::string, Value>> ParseBindings(
+    absl::string_view field, absl::string_view text, absl::string_view example,
+    bool (*parse)(absl::string_view, Value*)) {
   std::map<std::string, Value> bindings;
   if (absl::StripAsciiWhitespace(text).empty()) return bindings;
   for (absl::string_view part : absl::StrSplit(text, ',')) {
     part = absl::StripAsciiWhitespace(part);
-    std::pair<absl::string_view, absl::string_view> sides = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    std::pair<absl::string_view, absl::string_view> sides =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
     absl::string_view name = absl::StripAsciiWhitespace(sides.first);
     absl::string_view value = absl::StripAsciiWhitespace(sides.second);
     if (!IsName(name)) {
@@ -43,16 +46,19 @@ absl::StatusOr<std::map<std::string, Value>> ParseBindings(absl::string_view fie
     }
     std::string named_field = absl::StrCat(field, ".", name);
     Value parsed{};
-    if (!parse(value, &parsed)) return InvalidField("MALFORMED_OPTION", named_field, value, "malformed", example);
+    if (!parse(value, &parsed))
+      return InvalidField("MALFORMED_OPTION", named_field, value, "malformed", example);
     if (!bindings.try_emplace(std::string(name.data(), name.size()), std::move(parsed)).second) {
-      return InvalidField("MALFORMED_OPTION", named_field, value, "a second value", "each name once");
+      return InvalidField("MALFORMED_OPTION", named_field, value, "a second value",
+                          "each name once");
     }
   }
   return bindings;
 }
 
 bool ParseDim(absl::string_view text, DimBinding* dim) {
-  std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(text, absl::MaxSplits("..", 1));
+  std::pair<absl::string_view, absl::string_view> ends =
+      absl::StrSplit(text, absl::MaxSplits("..", 1));
   bool range = text.find("..") != absl::string_view::npos;
   if (!ParseInteger(ends.first, &dim->lo)) return false;
   dim->hi = dim->lo;
@@ -83,15 +89,18 @@ constexpr absl::string_view kPolicyExample =
     "tf32, finite_only, approximate, accumulate=OUTPUT:TYPE, order=any|fixed, library=yes|no";
 
 absl::Status ParseAccumulate(absl::string_view value, Policy* policy) {
-  std::pair<absl::string_view, absl::string_view> sides = absl::StrSplit(value, absl::MaxSplits(':', 1));
+  std::pair<absl::string_view, absl::string_view> sides =
+      absl::StrSplit(value, absl::MaxSplits(':', 1));
   std::optional<DType> type = ParseDType(sides.second);
   std::string field = absl::StrCat("policy.accumulate.", sides.first);
   if (!IsName(sides.first) || !type) {
-    return InvalidField("MALFORMED_OPTION", "policy.accumulate", value, "not of the form OUTPUT:TYPE",
-                        "accumulate=C:f16");
+    return InvalidField("MALFORMED_OPTION", "policy.accumulate", value,
+                        "not of the form OUTPUT:TYPE", "accumulate=C:f16");
   }
-  if (!policy->accumulate.try_emplace(std::string(sides.first.data(), sides.first.size()), *type).second) {
-    return InvalidField("MALFORMED_OPTION", field, sides.second, "a second value", "each output once");
+  if (!policy->accumulate.try_emplace(std::string(sides.first.data(), sides.first.size()), *type)
+           .second) {
+    return InvalidField("MALFORMED_OPTION", field, sides.second, "a second value",
+                        "each output once");
   }
   return absl::OkStatus();
 }
@@ -122,12 +131,14 @@ absl::StatusOr<std::map<std::string, DimBinding>> ParseDims(absl::string_view te
 }
 
 absl::StatusOr<std::map<std::string, DType>> ParseTypes(absl::string_view text) {
-  static const std::string& kExample = *new std::string(absl::StrCat("A=TYPE with one of ", AllDTypes()));
+  static const std::string& kExample =
+      *new std::string(absl::StrCat("A=TYPE with one of ", AllDTypes()));
   return ParseBindings<DType>("types", text, kExample, ParseOneType);
 }
 
 absl::StatusOr<std::map<std::string, std::vector<int64_t>>> ParseStrides(absl::string_view text) {
-  return ParseBindings<std::vector<int64_t>>("strides", text, "A=600:1, one stride per axis in elements", ParseStrideList);
+  return ParseBindings<std::vector<int64_t>>(
+      "strides", text, "A=600:1, one stride per axis in elements", ParseStrideList);
 }
 
 absl::StatusOr<std::map<std::string, int64_t>> ParseAlignment(absl::string_view text) {
@@ -135,7 +146,8 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseAlignment(absl::string_view 
 }
 
 absl::StatusOr<std::map<std::string, std::string>> ParseAlias(absl::string_view text) {
-  return ParseBindings<std::string>("alias", text, "y=x, an output and the input whose memory it takes", ParseAliased);
+  return ParseBindings<std::string>(
+      "alias", text, "y=x, an output and the input whose memory it takes", ParseAliased);
 }
 
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's place in the tokens, with the small checks that both of its halves (statements, expressions) share.
+// The parser's place in the tokens, with the small checks that both of its halves (statements,
+// expressions) share.
 #pragma once
 
 #include <string>
@@ -26,6 +27,10 @@ class TokenStream {
     return token;
   }
   bool At(absl::string_view word) const { return Peek().Is(word); }
+  // For going back over what was taken.
+  size_t position() const { return at_; }
+  const Token& Taken(size_t position) const { return tokens_[position]; }
+
   bool AtEnd() const { return Peek().kind == TokenKind::kEnd; }
   bool Accept(absl::string_view word) {
     if (!At(word)) return false;
