@@ -9,9 +9,10 @@
 // from a gRPC reaction: use a thread that may wait.
 //
 // Codes, everywhere: UNAVAILABLE the disk or file system failed just now (full, I/O error), nothing
-// was written; DATA_LOSS a stored row is damaged (reads treat it as a miss, quarantine it and count
-// it, so that only by-name getters return this); FAILED_PRECONDITION the store is read-only. Others
-// are named at each function.
+// was written (but see db/README.md of a sync that fails and a crash thereafter); DATA_LOSS a
+// stored row is damaged (reads treat it as a miss, quarantine it and count it, so that only by-name
+// getters return this); FAILED_PRECONDITION the store is read-only. Others are named at each
+// function.
 #pragma once
 
 #include <map>
