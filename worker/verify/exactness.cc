@@ -38,10 +38,15 @@ int PrecisionOf(DType type) {
   }
 }
 
+double GreatestOf(DType type) {
+  if (type == DType::kE4m3) return 448;
+  return type == DType::kF16 || type == DType::kE5m2 ? 57344 : 0x1p100;
+}
+
 bool Fits(const Grid& grid, DType type) {
-  return grid.exact && (!IsFloat(type) ||
-                        (std::ldexp(grid.size, -grid.grain) <= std::ldexp(1, PrecisionOf(type)) &&
-                         grid.grain >= -100 && grid.size <= 65504));
+  if (!grid.exact || !IsFloat(type)) return grid.exact;
+  return std::ldexp(grid.size, -grid.grain) <= std::ldexp(1, PrecisionOf(type)) &&
+         grid.grain >= -100 && grid.size <= GreatestOf(type);
 }
 
 Grid GridOf(double number) {

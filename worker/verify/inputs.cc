@@ -73,10 +73,9 @@ double Cancelling(const Source& source, int64_t element, uint64_t random) {
 // Rows with NaN first, in the middle and last, with infinities, and one that is -inf throughout;
 // most are left alone.
 double NonFinite(const Source& source, int64_t element, uint64_t random) {
-  const double value = 2 * Unit(random) - 1;
+  const double value = (Mix(random) & 31) == 0 ? -0.0 : 2 * Unit(random) - 1;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
-  if ((Mix(random) & 31) == 0) return -0.0;
   const int64_t row = element / source.row, column = element % source.row;
   if (source.rows < 8) {
     // Few rows: one special value, at another place in each tensor.

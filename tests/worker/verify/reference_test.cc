@@ -87,7 +87,9 @@ TEST_F(ReferenceSuite, BoundsErrorsTightlyOnRandomInputs) {
         wide += output.errors[e] > 2e-2 * (1 + std::fabs(output.values[e]));
       }
       EXPECT_LE(unbounded * 10, output.values.size());
-      if (!narrow) EXPECT_LE(wide * 10, output.values.size() + 9);
+      if (!narrow) {
+        EXPECT_LE(wide * 10, output.values.size() + 9);
+      }
     }
   }
 }
