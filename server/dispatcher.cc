@@ -74,6 +74,10 @@ void Dispatcher::Forget(const std::string& worker, int64_t poll) { Unpark(worker
 void Dispatcher::JobQueued() { Serve(); }
 
 int Dispatcher::Serve() {
+  {
+    Lock lock(mutex_);
+    if (parked_.empty()) return 0;
+  }
   const std::set<std::string> wanted = jobs_->QueuedDevices();
   std::vector<std::pair<std::string, int64_t>> workers;
   {
@@ -156,6 +160,7 @@ void Dispatcher::Sweep() {
     const absl::Status lost = jobs_->LoseLease(lease.job, lease.worker, lease.epoch, lease.why);
     if (!lost.ok() && lost.code() != absl::StatusCode::kAborted) Add(counters_->store_failures);
   }
+  jobs_->StopUnwanted();
   jobs_->FailUnserved([&](const std::string& device) { return roster_->LastPresent(device); },
                       started_);
   Add(counters_->swept_leases, Serve());

@@ -5,25 +5,26 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/contract/job.h"
 
 namespace kiln::server {
-
-struct Waiting {
-  std::string name, client;
-  int priority = 0;  // smaller runs earlier; 100 more halves the share
-  absl::Time created;
-};
 
 // Jobs of each client that run now.
 using Executing = std::map<std::string, int>;
 
-double Score(const Waiting& job, const Executing& executing);
-bool RunsBefore(const Waiting& a, const Waiting& b, const Executing& executing);
+double Score(const std::string& client, int priority, const Executing& executing);
 
-// Index of the job to run next; -1 if there is none.
-int PickNext(const std::vector<Waiting>& jobs, const Executing& executing);
+// A job's place in the order of service; the least one runs next.
+struct Turn {
+  double score = 0;
+  int priority = 0;  // smaller runs earlier; 100 more halves the client's share
+  absl::Time created;
+  absl::string_view name;  // of the job, which outlives it
+};
+Turn TurnOf(const Job& job, const Executing& executing);
+bool operator<(const Turn& a, const Turn& b);
 
 }  // namespace kiln::server

@@ -225,6 +225,20 @@ absl::Status JobTable::StopIfUnwanted(const std::string& name) {
   return stopped;  // the claim's end wakes those who wait
 }
 
+void JobTable::StopUnwanted() {
+  std::vector<std::string> unwanted;
+  {
+    Lock lock(mutex_);
+    for (const auto& [name, entry] : jobs_) {
+      if (entry->job.operations <= 0 && entry->joining == 0 && !entry->claimed)
+        unwanted.push_back(name);
+    }
+  }
+  for (const std::string& name : unwanted) {
+    if (!StopIfUnwanted(name).ok()) Add(counters_->store_failures);
+  }
+}
+
 absl::Status JobTable::DeleteOperation(const std::string& name) {
   KILN_ASSIGN_OR_RETURN(OperationView view, GetOperation(name));
   if (!view.done()) {

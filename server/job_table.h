@@ -142,6 +142,8 @@ class JobTable {
   // device was last there.
   void FailUnserved(const std::function<absl::Time(const std::string& device)>& last_present,
                     absl::Time server_start);
+  // (writes) Stops jobs that nobody wants any more and that a failed write or a crash left alive.
+  void StopUnwanted();
   // (writes) Persists the time used by running leases, so that a restart does not give it back.
   void Checkpoint();
 

@@ -43,19 +43,21 @@ JobTable::Leased JobTable::LeasedCopy(const Entry& entry) const {
 absl::StatusOr<std::optional<JobTable::Leased>> JobTable::LeaseNext(const std::string& device,
                                                                     const std::string& worker) {
   for (;;) {
-    std::vector<Waiting> waiting;
-    int next = -1;
+    std::string next;
     {
       Lock lock(mutex_);
+      const Executing executing = ExecutingLocked();
+      std::optional<Turn> first;
       for (const auto& [name, entry] : jobs_) {
         const Job& job = entry->job;
         if (job.state != JobState::kQueued || job.key.device != device) continue;
-        waiting.push_back({name, job.client, job.priority, job.created});
+        const Turn turn = TurnOf(job, executing);
+        if (!first || turn < *first) first = turn;
       }
-      next = PickNext(waiting, ExecutingLocked());
+      if (first) next = std::string(first->name);
     }
-    if (next < 0) return std::optional<Leased>();
-    Claim claim(this, waiting[next].name);
+    if (next.empty()) return std::optional<Leased>();
+    Claim claim(this, next);
     if (claim.entry() == nullptr) continue;  // ended meanwhile
     {
       Lock lock(mutex_);

@@ -41,14 +41,12 @@ Job JobTable::Shown(const Entry& entry) const {
   job.progress.seconds_left = std::max(0.0, job.budget.seconds - job.leased_seconds);
   if (job.state != JobState::kQueued) return job;
   const Executing executing = ExecutingLocked();
-  const Waiting self{job.name, job.client, job.priority, job.created};
+  const Turn turn = TurnOf(entry.job, executing);
   job.progress.queue_position = 1;
   for (const auto& [name, other] : jobs_) {
     const Job& o = other->job;
-    if (o.state != JobState::kQueued || o.key.device != job.key.device || name == job.name)
-      continue;
-    job.progress.queue_position +=
-        RunsBefore({name, o.client, o.priority, o.created}, self, executing);
+    if (o.state != JobState::kQueued || o.key.device != job.key.device) continue;
+    job.progress.queue_position += TurnOf(o, executing) < turn;
   }
   return job;
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// GetSchedule and BatchGetSchedules. They never start work. The usual case is an answer that was
+// given before to the same bytes: it is found by them and sent as it was, so that a lookup costs
+// hardly more than an empty call.
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "server/call_service.h"
+#include "server/explain.h"
+#include "server/kiln_service.h"
+#include "server/selection.h"
+
+namespace kiln::server {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int kMaxBatch = 1000;
+// What fits into the 4 MiB that every client receives, with room for the frame.
+constexpr size_t kMaxBatchBytes = 3'800'000;
+// Programs up to this size are parsed on the spot (tens of microseconds); larger ones on the pool.
+constexpr size_t kInlineBytes = 8192;
+
+std::string Flatten(const grpc::ByteBuffer& buffer) {
+  std::string bytes;
+  std::vector<grpc::Slice> slices;
+  if (!buffer.Dump(&slices).ok()) return bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+// GetScheduleResponse.lookup_ns alone, serialised: appended to a message, it sets the field.
+grpc::Slice LookupNs(SteadyClock::time_point began) {
+  const double ns = std::chrono::duration<double, std::nano>(SteadyClock::now() - began).count();
+  char bytes[9];
+  bytes[0] = static_cast<char>((v1::GetScheduleResponse::kLookupNsFieldNumber << 3) |
+                               1);  // a fixed 64-bit value
+  uint64_t bits;
+  std::memcpy(&bits, &ns, sizeof bits);
+  for (int i = 0; i < 8; ++i) bytes[1 + i] = static_cast<char>(bits >> (8 * i));
+  return grpc::Slice(bytes, sizeof bytes);
+}
+
+// A slice of the remembered response, without a copy; the reference goes with the slice.
+grpc::Slice Share(std::shared_ptr<const std::string> text) {
+  using Ref = std::shared_ptr<const std::string>;
+  Ref* ref = new Ref(std::move(text));
+  return grpc::Slice(
+      const_cast<char*>((*ref)->data()), (*ref)->size(),
+      [](void* p) { delete static_cast<Ref*>(p); }, ref);
+}
+
+absl::Status CheckQuality(const v1::GetScheduleRequest& request, Match* least) {
+  KILN_ASSIGN_OR_RETURN(*least, wire::FromWire(request.min_quality()));
+  if (*least == Match::kExact || *least == Match::kStale) return absl::OkStatus();
+  const std::string word(Print(*least));
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   absl::StrCat("min_quality: ", word, " is not built yet; allowed: exact, stale"),
+                   {"QUALITY_NOT_BUILT",
+                    {{"field", "min_quality"}, {"value", word}, {"allowed", "exact, stale"}}});
+}
+
+}  // namespace
+
+KilnService::ReadyPtr KilnService::FindReady(const std::string& request) {
+  std::optional<ReadyPtr> ready = ready_.Find(request);
+  if (!ready || !core_->lookup.IsCurrent((*ready)->fresh)) return nullptr;
+  Add(core_->counters.lookups_from_memory);
+  Add((*ready)->status.ok() ? core_->counters.lookup_hits : core_->counters.lookup_misses);
+  return *std::move(ready);
+}
+
+KilnService::ReadyPtr KilnService::MakeReady(const v1::GetScheduleRequest& request,
+                                             const std::string& bytes) {
+  auto ready = std::make_shared<ReadyAnswer>();
+  const absl::StatusOr<Question> question = Understand(request.selection(), &core_->lookup);
+  if (question.ok()) {
+    ready->fresh = core_->lookup.FreshnessOf(question->key);
+    absl::StatusOr<std::shared_ptr<const std::string>> response = BuildAnswer(request, *question);
+    ready->status = wire::ToGrpc(response.status());
+    if (response.ok()) ready->response = *std::move(response);
+  } else if (GetErrorInfo(question.status()).reason == "NO_WORKER_FOR_DEVICE") {
+    // No worker and no record ever named such a device: to a lookup that is a miss like any other.
+    ready->status = wire::ToGrpc(MakeError(absl::StatusCode::kNotFound, question.status().message(),
+                                           {"NOT_TUNED", GetErrorInfo(question.status()).details}));
+  } else {
+    ready->status = wire::ToGrpc(question.status());
+  }
+  const bool miss = ready->status.error_code() == grpc::StatusCode::NOT_FOUND;
+  Add(ready->status.ok() ? core_->counters.lookup_hits
+      : miss             ? core_->counters.lookup_misses
+                         : core_->counters.lookup_errors);
+  // Errors of the moment are not remembered.
+  if (ready->status.ok() || miss) {
+    const size_t size = ready->response == nullptr ? ready->status.error_details().size() + 512
+                                                   : ready->response->size();
+    ready_.Insert(bytes, ready, size + sizeof(ReadyAnswer));
+  }
+  return ready;
+}
+
+absl::StatusOr<std::shared_ptr<const std::string>> KilnService::BuildAnswer(
+    const v1::GetScheduleRequest& request, const Question& question) {
+  Match least = Match::kExact;
+  KILN_RETURN_IF_ERROR(CheckQuality(request, &least));
+  KILN_ASSIGN_OR_RETURN(const Answer answer, core_->lookup.Find(question));
+  if (answer.match > least) {
+    db::RecordFilter filter{question.key.signature, ""};
+    KILN_ASSIGN_OR_RETURN(const db::PageOf<Record> near,
+                          core_->store->ListRecords(filter, {5, ""}));
+    return ExplainMiss(question, answer, near.items);
+  }
+  v1::GetScheduleResponse response;
+  response.set_match(wire::ToWire(answer.match));
+  wire::ToWire(*answer.record, response.mutable_record());
+  response.mutable_record()->set_published(true);
+  wire::NameArguments(*question.workload, response.mutable_record()->mutable_plan());
+  response.set_job(answer.record->job);
+  for (const std::string& why : answer.stale_because) response.add_stale_because(why);
+  return std::make_shared<const std::string>(response.SerializeAsString());
+}
+
+grpc::ServerUnaryReactor* KilnService::GetSchedule(Context* context,
+                                                   const grpc::ByteBuffer* request,
+                                                   grpc::ByteBuffer* response) {
+  const auto began = SteadyClock::now();
+  const auto send = [response, began](const ReadyAnswer& ready) {
+    if (ready.response == nullptr) return ready.status;
+    const grpc::Slice slices[] = {Share(ready.response), LookupNs(began)};
+    *response = grpc::ByteBuffer(slices, 2);
+    return ready.status;
+  };
+  std::string bytes = Flatten(*request);
+  auto* reactor = context->DefaultReactor();
+  if (const ReadyPtr ready = FindReady(bytes)) {
+    reactor->Finish(send(*ready));
+    return reactor;
+  }
+  const auto work = [this, reactor, send, bytes = std::move(bytes)] {
+    v1::GetScheduleRequest message;
+    if (!message.ParseFromString(bytes)) {
+      reactor->Finish(
+          wire::ToGrpc(InvalidField("BAD_MESSAGE", "request", absl::StrCat(bytes.size(), " bytes"),
+                                    "no GetScheduleRequest", "a serialised message")));
+      return;
+    }
+    reactor->Finish(send(*MakeReady(message, bytes)));
+  };
+  if (request->Length() <= kInlineBytes) {
+    work();
+  } else {
+    core_->pool.Run(work);
+  }
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* KilnService::BatchGetSchedules(
+    Context* context, const v1::BatchGetSchedulesRequest* request,
+    v1::BatchGetSchedulesResponse* response) {
+  return Offload(core_, context, [this, request, response]() -> absl::Status {
+    if (request->requests_size() > kMaxBatch) {
+      return InvalidField("TOO_MANY", "requests", absl::StrCat(request->requests_size()),
+                          "too many", absl::StrCat("0..", kMaxBatch));
+    }
+    size_t size = 0;
+    for (const v1::GetScheduleRequest& one : request->requests()) {
+      auto* item = response->add_items();
+      const auto began = SteadyClock::now();
+      const std::string bytes = one.SerializeAsString();
+      ReadyPtr ready = FindReady(bytes);
+      if (ready == nullptr) ready = MakeReady(one, bytes);
+      if (ready->response != nullptr) {
+        size += ready->response->size() + 32;
+        if (size > kMaxBatchBytes) {
+          wire::ToWire(
+              MakeError(absl::StatusCode::kResourceExhausted,
+                        "the answers before this one fill the message; ask for this one again",
+                        {"BATCH_TOO_LARGE",
+                         {{"limit", absl::StrCat(kMaxBatchBytes)}, {"retry_after_seconds", "0"}}}),
+              item->mutable_status());
+          continue;
+        }
+        item->mutable_response()->ParseFromString(*ready->response);
+        item->mutable_response()->set_lookup_ns(
+            std::chrono::duration<double, std::nano>(SteadyClock::now() - began).count());
+      } else if (ready->status.error_code() == grpc::StatusCode::NOT_FOUND) {
+        item->mutable_response()->set_match(v1::MATCH_NONE);
+      } else {
+        wire::ToWire(wire::FromGrpc(ready->status), item->mutable_status());
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace kiln::server

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/selection.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "kiln/v1/kiln.pb.h"
+#include "proto/wire.h"
+
+namespace kiln::server {
+namespace {
+
+// The same bytes for the same spec: maps come in any order otherwise.
+std::string Identity(const v1::WorkloadSpec& spec) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  spec.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<Question> Understand(const v1::Selection& selection, Lookup* lookup) {
+  Question question;
+  KILN_ASSIGN_OR_RETURN(const WorkloadSpec spec,
+                        wire::FromWire(selection.workload(), "selection.workload"));
+  KILN_ASSIGN_OR_RETURN(question.workload, lookup->Check(spec, Identity(selection.workload())));
+  if (!selection.signature().empty() && selection.signature() != question.workload->signature) {
+    return InvalidField("SIGNATURE_MISMATCH", "selection.signature", selection.signature(),
+                        "not the signature of the workload", question.workload->signature);
+  }
+  KILN_ASSIGN_OR_RETURN(question.device, lookup->Resolve(selection.device()));
+  KILN_ASSIGN_OR_RETURN(
+      const Objective objective,
+      wire::FromWire(selection.objective(), wire::DefaultObjective(question.device.kind),
+                     "selection.objective"));
+  question.key = lookup->KeyOf(*question.workload, question.device, objective);
+  return question;
+}
+
+}  // namespace kiln::server
