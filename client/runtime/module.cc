@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -69,10 +70,22 @@ bool WriteAll(int fd, const void* bytes, size_t size) {
   return true;
 }
 
+// A path of the descriptor that no load before had. The dynamic linker takes a name that it knows
+// for the library that it knows, and descriptors' numbers come again: plain paths would give the
+// second of two plans the code of the first. A number spelt in "/." and "//" changes the name and
+// not the file.
+std::string UniquePath(int fd) {
+  static std::atomic<uint32_t> loads{0};
+  std::string path = "/proc/self/fd";
+  for (uint32_t rest = loads.fetch_add(1); rest != 0; rest >>= 1) path += rest & 1 ? "/." : "//";
+  return path + "/" + std::to_string(fd);
+}
+
 }  // namespace
 
 Module::~Module() {
   if (handle_ != nullptr) dlclose(handle_);
+  if (fd_ >= 0) close(fd_);
 }
 
 Module::Module(Module&& other) noexcept { *this = std::move(other); }
@@ -80,6 +93,7 @@ Module::Module(Module&& other) noexcept { *this = std::move(other); }
 Module& Module::operator=(Module&& other) noexcept {
   std::swap(digest_, other.digest_);
   std::swap(handle_, other.handle_);
+  std::swap(fd_, other.fd_);
   return *this;
 }
 
@@ -101,13 +115,14 @@ kiln_code Module::Load(const std::string& digest, const void* bytes, size_t size
     return Fail(KILN_OUT_OF_MEMORY, "artifact %s: no memory for %zu bytes: %s", digest.c_str(),
                 size, strerror(error));
   }
-  char path[64];
-  snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-  handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  close(fd);  // the mapping stays
+  handle_ = dlopen(UniquePath(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
+    close(fd);
     return Fail(KILN_BAD_ARTIFACT, "artifact %s: cannot be loaded: %s", digest.c_str(), dlerror());
   }
+  // The mapping would stay without it, but the loader knows libraries by their path: the next file
+  // would get this number, and dlopen would give it this code.
+  fd_ = fd;
   digest_ = digest;
   return KILN_OK;
 }

@@ -29,6 +29,7 @@ class Module {
  private:
   std::string digest_;
   void* handle_ = nullptr;
+  int fd_ = -1;  // of the memory file; open as long as the code is loaded, see Load
 };
 
 }  // namespace kiln::runtime

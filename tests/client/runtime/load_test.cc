@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "client/runtime/module.h"
 #include "tests/client/runtime/plan_fixture.h"
 
 namespace kiln::runtime {
@@ -143,6 +144,21 @@ TEST(Load, PersistentMemoryThatCannotBeHadIsRefused) {
   Plan plan = ScalePlan(10, 2);
   plan.persistent_bytes = int64_t{1} << 60;
   ExpectLoadFails(plan, KILN_INVALID_PLAN, "persistent memory");
+}
+
+// The loader knows a library by its path, and paths of memory files are made of a number that is
+// soon used again.
+TEST(Load, GivesEachArtifactItsOwnCode) {
+  const std::string other_bytes = KernelBytes() + "x";  // another digest, the same entries
+  Module first, second;
+  ASSERT_EQ(first.Load(KernelDigest(), KernelBytes().data(), KernelBytes().size()), KILN_OK)
+      << kiln_error();
+  ASSERT_EQ(second.Load(Sha256Hex(other_bytes.data(), other_bytes.size()), other_bytes.data(),
+                        other_bytes.size()),
+            KILN_OK)
+      << kiln_error();
+  ASSERT_NE(first.FindEntry("scale"), nullptr);
+  EXPECT_NE(first.FindEntry("scale"), second.FindEntry("scale"));
 }
 
 }  // namespace
