@@ -216,9 +216,7 @@ class Writer {
   }
 
   // Whether a register's lanes are neighbours in memory.
-  bool Contiguous(const View& view) const {
-    return view.strides[1] == 1 || (chunks_.size() == 1 && chunks_[0].lanes == 1) || dot_;
-  }
+  bool Contiguous(const View& view) const { return view.strides[1] == 1 || columns_ == 1 || dot_; }
 
   void Joins() {
     for (const Join& join : tile_.joins) {
@@ -275,10 +273,10 @@ class Writer {
     ForEachRegister([&](int64_t row, size_t i, const Chunk& chunk) {
       Line(absl::StrCat("store(&tile[", row, "][", chunk.column, "], ", Acc(row, i), ");"));
     });
-    Line(absl::StrCat("for (index r = 0; r < ", rows_, "; ++r) {"));
+    Line(absl::StrCat("for (index row = 0; row < ", rows_, "; ++row) {"));
     absl::StrAppend(&out_, "#pragma GCC ivdep\n");
-    Line(absl::StrCat("  for (index c = 0; c < ", columns_, "; ++c) {"));
-    std::string from = "tile[r][c]";
+    Line(absl::StrCat("  for (index column = 0; column < ", columns_, "; ++column) {"));
+    std::string from = "tile[row][column]";
     if (!value.empty()) {
       std::string arguments = from;
       for (const View& operand : store.operands)
@@ -291,11 +289,11 @@ class Writer {
   }
 
   std::string Element(const View& view) const {
-    return absl::StrCat(
-        signature_.Of(view), "[",
-        Sum({{"r", rows_ == 1 ? 0 : view.strides[0]}, {"c", columns_ == 1 ? 0 : view.strides[1]}},
-            0),
-        "]");
+    return absl::StrCat(signature_.Of(view), "[",
+                        Sum({{"row", rows_ == 1 ? 0 : view.strides[0]},
+                             {"column", columns_ == 1 ? 0 : view.strides[1]}},
+                            0),
+                        "]");
   }
 
   const Tile& tile_;

@@ -51,7 +51,7 @@ AxisReach ReachAlong(const Program& program, const Step& step, const View& view,
   reach.exact = alike;
   reach.units = loop_units;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d].axis != axis) continue;
+    if (dims[d].axis != axis || std::abs(view.strides[d]) >= below) continue;
     if (dims[d].padded) reach.limit = CeilDiv(reach.limit, dims[d].size) * dims[d].size;
     const int64_t size = std::min(dims[d].size, reach.limit);
     reach.exact &= first || view.strides[d] == reach.factor;
@@ -80,17 +80,35 @@ bool FollowsAxis(const Step& step, const View& view, int axis, int64_t stride,
   return true;
 }
 
-// No two combinations of block numbers reach the same element. Sufficient, not necessary: grid
-// loops that move the view must do so in strides that exceed everything below them.
+// No two combinations of block numbers reach the same element. Sufficient, not necessary: all that
+// moves the view by as much as a grid loop does must do so in strides beyond the reach of
+// everything with smaller ones, like the digits of a number.
 bool BlocksAreDisjoint(const Program& program, const Step& step, const View& view,
                        const std::vector<TileDim>& dims, const std::vector<int>& around) {
   const std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
-  std::set<int64_t> seen;
-  for (int id : step.grid) {
+  const std::set<int> grid(step.grid.begin(), step.grid.end());
+  std::vector<int64_t> digits;
+  int64_t smallest = INT64_MAX;  // of the grid's
+  for (int id : around) {
     if (Iterations(program, step.loops[id]) <= 1) continue;
     auto factor = factors.find(id);
     const int64_t stride = factor == factors.end() ? 0 : std::abs(factor->second);
-    if (stride == 0 || !seen.insert(stride).second) return false;
+    if (grid.count(id)) {
+      if (stride == 0) return false;
+      smallest = std::min(smallest, stride);
+    }
+    if (stride != 0) digits.push_back(stride);
+  }
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const int64_t stride = std::abs(view.strides[d]);
+    if (stride != 0 && std::min(dims[d].size, program.axes[dims[d].axis].extent) > 1) {
+      digits.push_back(stride);
+    }
+  }
+  std::set<int64_t> seen;
+  for (int64_t stride : digits) {
+    if (stride < smallest) continue;
+    if (!seen.insert(stride).second) return false;
     int64_t inside = 0;
     for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis) {
       const AxisReach along = ReachAlong(program, step, view, dims, around, axis, stride);
