@@ -171,8 +171,13 @@ std::optional<Polynomial> Affine::WithoutFraction(const Polynomial& p, Atom atom
   auto& [factor, rest] = *split;
   if (keep_relation) {
     const AtomInfo info = atoms_[atom];
+    if (info.kind == Kind::kRemainder) {  // 0 <= A mod d <= d-1
+      if (Min(factor) >= 0) return rest;
+      if (Max(factor) > 0) return std::nullopt;
+      return Add(rest, Mul(factor, Add(info.under, Number(-1))));
+    }
     std::optional<int64_t> k = factor.constant(), d = info.under.constant();
-    if (info.kind != Kind::kQuotient || !k || !d || *k % *d != 0) return std::nullopt;
+    if (!k || !d || *k % *d != 0) return std::nullopt;
     Polynomial scaled = Add(rest, info.over, *k / *d);
     return *k < 0 ? scaled : Add(scaled, Number(*d - 1), -(*k / *d));
   }

@@ -50,7 +50,8 @@ class IntChecker {
       expr->index = static_cast<int>(dim - scope_.dims.data());
       return true;
     }
-    if (expr->bracketed || scope_.assigned_names.count(expr->text) > 0) {
+    if (expr->bracketed || scope_.assigned_names.count(expr->text) > 0 ||
+        scope_.FindTensor(expr->text) != nullptr) {
       return Fail(expr->offset,
                   absl::StrCat("the extent depends on the tensor ", Quote(expr->text)),
                   "shapes do not depend on data: pad to the largest size and pass the lengths as "

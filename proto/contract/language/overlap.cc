@@ -104,9 +104,9 @@ class Search {
 }  // namespace
 
 Overlap FindOverlap(const std::vector<int64_t>& extents, const std::vector<int64_t>& strides) {
+  if (std::count(extents.begin(), extents.end(), 0) > 0) return Overlap::kNo;
   std::vector<Axis> axes;
   for (size_t i = 0; i < extents.size(); ++i) {
-    if (extents[i] == 0) return Overlap::kNo;
     if (extents[i] == 1) continue;
     if (strides[i] == 0) return Overlap::kYes;
     axes.push_back({extents[i] - 1, strides[i]});

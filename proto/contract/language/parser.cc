@@ -21,13 +21,14 @@ class Parser {
       if (program_.statements.size() == kMaxStatements) {
         t_.Fail(t_.Peek().offset, absl::StrCat("more than ", kMaxStatements, " statements"),
                 "split the operator in two");
+        program_.broken_declarations = true;
         return std::move(program_);
       }
       ParseStatement();
     }
-    if (t_.Expect("}", "a program ends with }") && !t_.AtEnd()) {
-      t_.Expected("the end of the text", "a text holds one operator");
-    }
+    bool ended = t_.Expect("}", "a program ends with }") &&
+                 (t_.AtEnd() || t_.Expected("the end of the text", "a text holds one operator"));
+    if (!ended) program_.broken_declarations = true;
     return std::move(program_);
   }
 
@@ -78,11 +79,17 @@ class Parser {
     program_.statements.push_back(std::move(statement));
   }
 
-  // Goes on behind the next ";", or before what surely begins a statement or ends the program.
+  // Goes on behind the next ";" or block, or before what surely begins a statement or ends the
+  // program.
   void Recover() {
-    while (!t_.AtEnd() && !t_.At("}") && !t_.At("input") && !t_.At("constant") &&
-           !t_.At("output")) {
-      if (t_.Take().Is(";")) return;
+    int depth = 0;  // of blocks, which other languages have
+    while (!t_.AtEnd()) {
+      if (depth == 0 && (t_.At("}") || t_.At("input") || t_.At("constant") || t_.At("output")))
+        return;
+      const Token& token = t_.Take();
+      if (token.Is("{")) ++depth;
+      if (token.Is("}") && --depth == 0) return;
+      if (token.Is(";") && depth == 0) return;
     }
   }
 
@@ -117,7 +124,11 @@ class Parser {
   }
 
   bool EndStatement() {
-    return t_.Accept(";") || t_.Expected("`;`", "a statement ends with a semicolon");
+    if (t_.Accept(";")) return true;
+    std::string found =
+        t_.AtEnd() ? "the text ends" : absl::StrCat("there is ", Quote(t_.Peek().text));
+    return t_.Fail(t_.EndOfTaken(), absl::StrCat("expected `;`, ", found),
+                   "a statement ends with a semicolon");
   }
 
   bool ParseAssignment(Statement* statement) {

@@ -30,6 +30,11 @@ class TokenStream {
   // For going back over what was taken.
   size_t position() const { return at_; }
   const Token& Taken(size_t position) const { return tokens_[position]; }
+  // Where the token that was taken last ends: the place of something that is missing there.
+  size_t EndOfTaken() const {
+    if (at_ == 0) return 0;
+    return tokens_[at_ - 1].offset + tokens_[at_ - 1].text.size();
+  }
 
   bool AtEnd() const { return Peek().kind == TokenKind::kEnd; }
   bool Accept(absl::string_view word) {
