@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection.h"
 #include "client/convert.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/contract/error.h"
 #include "proto/wire.h"
 
@@ -21,6 +23,18 @@ bool IsAddress(const std::string& server) {
   return colon != std::string::npos && colon > 0 && colon + 1 < server.size() &&
          std::all_of(server.begin() + colon + 1, server.end(),
                      [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The request's bytes, the same for equal requests: maps have no order of their own on the wire.
+std::string KeyOf(const google::protobuf::Message& request) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    request.SerializeToCodedStream(&coded);
+  }  // what they hold back is written when they go
+  return bytes;
 }
 
 // Asks for one page after the other; `page` makes one call and returns the next page's token.
@@ -50,8 +64,7 @@ absl::StatusOr<Answer> Client::GetSchedule(const Selection& selection, Match min
   v1::GetScheduleRequest request;
   ToWire(selection, wire_->options.device, request.mutable_selection());
   request.set_min_quality(wire::ToWire(min_quality));
-  // Maps have no order on the wire, so the same selection may miss; it is only a cache.
-  const std::string bytes = request.SerializeAsString();
+  const std::string bytes = KeyOf(request);
   if (std::optional<Answer> known = wire_->answers.Find(bytes, absl::Now()))
     return *std::move(known);
   v1::GetScheduleResponse response;

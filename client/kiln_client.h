@@ -109,7 +109,7 @@ class Client {
   // Asks for a job and waits for its end. A server that goes away is sought for `reconnect_for`;
   // then UNAVAILABLE. An operation that it no longer knows is asked for anew. A stop: CANCELLED,
   // and the operation stays as it is. DEADLINE_EXCEEDED after `wait`. Each of these names operation
-  // and job in its details; the job goes on. A job that fails: its error, with detail "job".
+  // and job in its details; the job goes on. A job that fails: its error, with detail failed=job.
   absl::StatusOr<Answer> Tune(const TuneRequest& request, const OnProgress& on_progress = nullptr,
                               std::stop_token stop = {});
   // Only asks: the operation, done at once if the answer is stored.

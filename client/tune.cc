@@ -28,7 +28,9 @@ std::string MakeUuid() {
 }
 
 std::map<std::string, std::string> NamesOf(const OperationState& state) {
-  return {{"operation", state.name}, {"job", state.job.name}};
+  std::map<std::string, std::string> names = {{"operation", state.name}};
+  if (!state.job.name.empty()) names["job"] = state.job.name;
+  return names;
 }
 
 std::string JobOf(const OperationState& state) {
@@ -66,7 +68,10 @@ absl::Status TimedOut(const OperationState& state) {
 
 // The end of a wait as one value: the answer, or why there is none.
 absl::StatusOr<Answer> Conclude(const OperationState& state) {
-  if (!state.error.ok()) return WithDetails(state.error, NamesOf(state));
+  if (!state.error.ok()) {
+    // A job's failure, as opposed to a call's.
+    return WithDetails(WithDetails(state.error, NamesOf(state)), {{"failed", "job"}});
+  }
   Answer answer = *state.answer;
   if (answer.job.empty()) answer.job = state.job.name;
   return answer;

@@ -3,7 +3,7 @@
 // with a deadline.
 #pragma once
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -58,6 +57,17 @@ class ScratchFolder {
   std::string path_;
 };
 
+// Everything in a file, of /proc too; what cannot be read is missing.
+inline std::string WholeFile(const std::string& path) {
+  std::string text;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char block[4096];
+  for (ssize_t got; (got = read(file, block, sizeof block)) > 0;) text.append(block, got);
+  close(file);
+  return text;  // shorter if the process went away meanwhile
+}
+
 // Living processes but this one whose command line or environment mentions `mark`.
 inline std::vector<pid_t> ProcessesThatMention(const std::string& mark) {
   std::vector<pid_t> found;
@@ -66,13 +76,24 @@ inline std::vector<pid_t> ProcessesThatMention(const std::string& mark) {
     int pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || pid == getpid()) continue;
     for (const char* file : {"/cmdline", "/environ"}) {
-      std::ifstream in(entry.path().string() + file, std::ios::binary);
-      const std::string text((std::istreambuf_iterator<char>(in)),
-                             std::istreambuf_iterator<char>());
+      const std::string text = WholeFile(entry.path().string() + file);
       if (text.find(mark) == std::string::npos) continue;
       found.push_back(pid);
       break;
     }
+  }
+  return found;
+}
+
+// In the command line of this program's bench children and of their supervisors.
+inline std::string BenchCommand() { return OwnBinary() + std::string(1, '\0') + "--bench-child"; }
+
+// The children alone.
+inline std::vector<pid_t> BenchChildren() {
+  std::vector<pid_t> found;
+  for (const pid_t pid : ProcessesThatMention(BenchCommand())) {
+    const std::string line = WholeFile(absl::StrCat("/proc/", pid, "/cmdline"));
+    if (line.find("--supervise") == std::string::npos) found.push_back(pid);
   }
   return found;
 }

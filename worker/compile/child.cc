@@ -170,14 +170,14 @@ bool Child::ReadLine(std::string* line, absl::Time deadline, const CancelToken* 
   }
 }
 
-ChildEnd Child::Wait(const CancelToken* cancel) {
+ChildEnd Child::Wait(const CancelToken* cancel, absl::Time deadline) {
   if (ended_) return end_;
-  const absl::Time deadline =
-      asked_to_die_ ? absl::Now() + kSupervisorPatience : absl::InfiniteFuture();
+  if (asked_to_die_) deadline = absl::Now() + kSupervisorPatience;
   std::string line;
   ChildEnd end;
   if (!ReadLine(&line, deadline, cancel)) {
-    if (!asked_to_die_ && cancel != nullptr && cancel->cancelled()) return Kill();
+    const bool unwanted = (cancel != nullptr && cancel->cancelled()) || absl::Now() >= deadline;
+    if (!asked_to_die_ && unwanted) return Kill();
     end.text = asked_to_die_ ? "the supervisor did not answer in time" : "the supervisor died";
   } else {
     const std::vector<std::string> fields = absl::StrSplit(line, ' ');

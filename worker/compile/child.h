@@ -65,8 +65,9 @@ class Child {
     return pid_;
   }  // of the child itself, and of its process group; 0 if it never ran
 
-  // Waits until the child and all its descendants are gone; `cancel` (may be null) kills them.
-  ChildEnd Wait(const CancelToken* cancel);
+  // Waits until the child and all its descendants are gone; `cancel` (may be null) and the deadline
+  // kill them.
+  ChildEnd Wait(const CancelToken* cancel, absl::Time deadline = absl::InfiniteFuture());
   // Kills them all and waits for that.
   ChildEnd Kill();
 

@@ -138,7 +138,8 @@ std::string HostCompiler::Toolchain(const std::vector<std::string>& flags) const
 
 absl::StatusOr<CompileResult> HostCompiler::Compile(absl::string_view source,
                                                     const std::vector<std::string>& flags,
-                                                    const CancelToken* cancel) const {
+                                                    const CancelToken* cancel,
+                                                    std::optional<absl::Duration> limit) const {
   const absl::Time start = absl::Now();
   CompileResult result;
   std::vector<std::string> all(std::begin(kFixedFlags), std::end(kFixedFlags));
@@ -160,7 +161,7 @@ absl::StatusOr<CompileResult> HostCompiler::Compile(absl::string_view source,
                      .directory = folder.path(),
                      .log = absl::StrCat(folder.path(), "/log"),
                      .temp_root = root_.path(),
-                     .limit = options_.limit,
+                     .limit = limit.value_or(options_.limit),
                      .memory_bytes = options_.memory_bytes,
                      .file_bytes = options_.output_bytes};
   // Its own temporary files belong to the folder as well.
@@ -191,7 +192,7 @@ absl::StatusOr<CompileResult> HostCompiler::Compile(absl::string_view source,
   if (end.kind == ChildEnd::kTimedOut) {
     result.stage = Stage::kTimeout;
     result.reason =
-        absl::StrCat("the compiler took longer than ", absl::FormatDuration(options_.limit));
+        absl::StrCat("the compiler took longer than ", absl::FormatDuration(child.limit));
   } else if (TellsOfMemory(log) || absl::StrContains(log, "File size limit") ||
              absl::StrContains(log, "File too large")) {
     result.stage = Stage::kResources;

@@ -58,9 +58,11 @@ class HostCompiler {
 
   // CANCELLED if `cancel` (may be null) said so; UNAVAILABLE and RESOURCE_EXHAUSTED: this machine
   // cannot compile just now (no process, no space), which is no candidate's fault.
+  // `limit`: instead of the options', for sources that are not a candidate's.
   absl::StatusOr<CompileResult> Compile(absl::string_view source,
                                         const std::vector<std::string>& flags,
-                                        const CancelToken* cancel) const;
+                                        const CancelToken* cancel,
+                                        std::optional<absl::Duration> limit = std::nullopt) const;
 
  private:
   HostCompiler(CompilerOptions options, const TempRoot& root)

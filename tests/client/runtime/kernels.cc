@@ -64,4 +64,34 @@ void add(const kiln_arg* args, const kiln_block* block) {
                                               static_cast<const float*>(args[1].pointer)[i];
   }
 }
+
+// C[m,n] = sum over k of A[m,k] B[k,n], rows by block. Arguments: A, B, C, m, n, k.
+void matmul(const kiln_arg* args, const kiln_block* block) {
+  const float* a = static_cast<const float*>(args[0].pointer);
+  const float* b = static_cast<const float*>(args[1].pointer);
+  float* c = static_cast<float*>(args[2].pointer);
+  const int64_t n = args[4].integer, depth = args[5].integer;
+  for (int64_t i = block->index[0]; i < args[3].integer; i += block->grid[0]) {
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < depth; ++k) sum += a[i * depth + k] * b[k * n + j];
+      c[i * n + j] = sum;
+    }
+  }
+}
+
+// The same without the last term of every sum, as a kernel with a wrong tail would compute it.
+void wrong_matmul(const kiln_arg* args, const kiln_block* block) {
+  const float* a = static_cast<const float*>(args[0].pointer);
+  const float* b = static_cast<const float*>(args[1].pointer);
+  float* c = static_cast<float*>(args[2].pointer);
+  const int64_t n = args[4].integer, depth = args[5].integer;
+  for (int64_t i = block->index[0]; i < args[3].integer; i += block->grid[0]) {
+    for (int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k + 1 < depth; ++k) sum += a[i * depth + k] * b[k * n + j];
+      c[i * n + j] = sum;
+    }
+  }
+}
 }
