@@ -92,8 +92,8 @@ absl::StatusOr<CheckResult> CheckAgainstReference(const Workload& workload,
                      {"REFERENCE_FAILED", {}});
   }
   // A symbol is an address; what it is called with is the reference's own signature.
-  const auto entry = reinterpret_cast<ReferenceEntry>(
-      reinterpret_cast<void*>(module.FindEntry("kiln_reference")));
+  const auto entry =
+      reinterpret_cast<ReferenceEntry>(reinterpret_cast<void*>(module.FindEntry("kiln_reference")));
   if (entry == nullptr)
     return MakeError(absl::StatusCode::kInternal, "the reference has no entry",
                      {"REFERENCE_FAILED", {}});

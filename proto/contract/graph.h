@@ -133,10 +133,10 @@ struct DynamicDim {
 };
 
 struct Graph {
-  std::string name;             // of the operator, for people
-  std::vector<Node> nodes;      // arguments before users
-  std::vector<Tensor> tensors;  // inputs and constants in the order of declaration, then outputs,
-                                // then temporaries in the order of definition
+  std::string name;              // of the operator, for people
+  std::vector<Node> nodes;       // arguments before users
+  std::vector<Tensor> tensors;   // inputs and constants in the order of declaration, then outputs,
+                                 // then temporaries in the order of definition
   std::vector<DynamicDim> dims;  // dynamic dims only, by position in the head
   std::vector<int>
       order;  // outputs and temporaries in the order they must be computed in (indices of tensors)

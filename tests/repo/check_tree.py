@@ -40,7 +40,7 @@ CLOSED = {"db": ["server"], "server": [], "client/cli": []}
 
 WIRE = re.compile(r"^(grpcpp/|grpc/|google/|kiln/v1/|.*\.pb\.h)")
 WIRE_PLACES = re.compile(r"^(proto/wire[^/]*|server/[^/]*(service|call|message|selection|explain)[^/]*|server/(main|server)\.(cc|h)|"
-                         r"worker/(agent[^/]*|main)\.(cc|h)|client/(?!kiln_client)[^/]*\.(cc|h)|client/cli/main\.cc)$")
+                         r"worker/(agent|connection|main)\.(cc|h)|client/(?!kiln_client)[^/]*\.(cc|h)|client/cli/main\.cc)$")
 SQL = re.compile(r"^sqlite3\.h")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
