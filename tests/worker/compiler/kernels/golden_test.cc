@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is emitted, as people read it: tile program, source and plan of some (workload, schedule) pairs, for three instruction sets.
+// What is emitted, as people read it: tile program, source and plan of some (workload, schedule)
+// pairs, for three instruction sets.
 // `--update-golden` rewrites tests/golden; review the difference.
 #include <gtest/gtest.h>
 
@@ -34,16 +35,20 @@ DeviceFingerprint Device(const std::string& name) {
 }
 
 struct Golden {
-  std::string file, device, program, dims, knobs;   // knobs differ from the default
+  std::string file, device, program, dims, knobs;  // knobs differ from the default
   std::string family = "contraction";
 };
 
-const char kMatMul[] = "operator P(M,N,K) { input A[M,K], B[K,N]; output C[M,N]; C[i,j] = sum(A[i,k]*B[k,j]); }";
+const char kMatMul[] =
+    "operator P(M,N,K) { input A[M,K], B[K,N]; output C[M,N]; C[i,j] = sum(A[i,k]*B[k,j]); }";
 const char kLayer[] =
     "operator P(M,N,K) { input A[M,K]; constant B[K,N]; input bias[N], R[M,N]; output C[M,N];"
     " C[i,j] = gelu(sum(A[i,k]*B[k,j]) + bias[j]) + R[i,j]; }";
-const char kDots[] = "operator P(M,N,K) { input A[M,K], B[N,K]; output C[M,N]; C[i,j] = sum(A[i,k]*B[j,k]); }";
-const char kBatched[] = "operator P(B,M,N,K) { input A[B,M,K], X[B,K,N]; output C[B,M,N]; C[b,i,j] = relu(sum(A[b,i,k]*X[b,k,j])); }";
+const char kDots[] =
+    "operator P(M,N,K) { input A[M,K], B[N,K]; output C[M,N]; C[i,j] = sum(A[i,k]*B[j,k]); }";
+const char kBatched[] =
+    "operator P(B,M,N,K) { input A[B,M,K], X[B,K,N]; output C[B,M,N]; C[b,i,j] = "
+    "relu(sum(A[b,i,k]*X[b,k,j])); }";
 
 std::vector<Golden> Goldens() {
   return {
@@ -84,7 +89,8 @@ std::string Render(const Golden& golden) {
   auto emission = Emit(*workload, device, schedule);
   EXPECT_TRUE(emission.ok()) << emission.status();
   if (!program.ok() || !emission.ok()) return "";
-  return absl::StrCat(emission->source, "\n/* tile program\n", tile::Print(*program), "\nplan\n", PrintPlan(emission->plan), "*/\n");
+  return absl::StrCat(emission->source, "\n/* tile program\n", tile::Print(*program), "\nplan\n",
+                      PrintPlan(emission->plan), "*/\n");
 }
 
 TEST(Golden, EmittedSourcesAndTileProgramsAreAsReviewed) {
@@ -97,7 +103,8 @@ TEST(Golden, EmittedSourcesAndTileProgramsAreAsReviewed) {
     }
     std::stringstream stored;
     stored << std::ifstream(path).rdbuf();
-    EXPECT_EQ(text, stored.str()) << path << " differs; run the test with --update-golden and review the difference";
+    EXPECT_EQ(text, stored.str())
+        << path << " differs; run the test with --update-golden and review the difference";
   }
 }
 
