@@ -17,8 +17,7 @@
 extern "C" {
 #endif
 
-/* ---- what an emitted CPU kernel sees
- * --------------------------------------------------------------------------- */
+/* ---- what an emitted CPU kernel sees ---- */
 
 /* One argument of a step, in the plan's order. */
 typedef union kiln_arg {
@@ -38,9 +37,7 @@ typedef struct kiln_block {
 /* An emitted entry. Called once per block, from any of the pool's threads, concurrently. */
 typedef void (*kiln_cpu_kernel)(const kiln_arg* args, const kiln_block* block);
 
-/* ---- errors
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 typedef enum kiln_code {
   KILN_OK = 0,
@@ -54,9 +51,7 @@ typedef enum kiln_code {
 /* The text of the last error on this thread: what, where, what is allowed. */
 const char* kiln_error(void);
 
-/* ---- threads
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 typedef struct kiln_pool kiln_pool;
 /* Threads that run blocks, pinned one per usable core where `pin` is not 0. `threads` 0: as many as
@@ -66,8 +61,7 @@ kiln_code kiln_pool_create(int threads, int pin, kiln_pool** pool);
 int kiln_pool_threads(const kiln_pool* pool);
 void kiln_pool_destroy(kiln_pool* pool);
 
-/* ---- this machine's CPU
- * ------------------------------------------------------------------------------------------ */
+/* ---- this machine's CPU ---- */
 
 /* 1 if code may use the feature ("avx2", "fma", "neon"): the CPU has it and the operating system
  * saves its registers. */
@@ -75,9 +69,7 @@ int kiln_cpu_has(const char* feature);
 /* The usable features, one by one; null after the last. */
 const char* kiln_cpu_feature(int index);
 
-/* ---- plans
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ---- */
 
 typedef struct kiln_plan kiln_plan;
 
@@ -110,8 +102,7 @@ kiln_code kiln_plan_prepack(kiln_plan* plan, kiln_pool* pool, void* const* tenso
 kiln_code kiln_plan_launch(const kiln_plan* plan, kiln_pool* pool, void* const* tensors,
                            void* workspace, const int64_t* dims);
 
-/* ---- vendor libraries
- * -------------------------------------------------------------------------------------------- */
+/* ---- vendor libraries ---- */
 
 /* "openblas 0.3.21 zen" if it can be opened here, else null. Thread counts follow the pool. */
 const char* kiln_library_identity(const char* library);
