@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<Record>> Client::ListRecords(const std::string& signa
       return wire_->kiln->ListRecords(context, request, &response);
     }));
     for (const auto& message : response.records()) {
-      KILN_ASSIGN_OR_RETURN(records.emplace_back(), wire::FromWire(message));
+      KILN_ASSIGN_OR_RETURN(records.emplace_back(), Readable(wire::FromWire(message), "record"));
     }
     return response.next_page_token();
   }));
@@ -137,7 +137,7 @@ absl::StatusOr<Record> Client::GetRecord(const std::string& id) {
   KILN_RETURN_IF_ERROR(wire_->Call([&](grpc::ClientContext* context) {
     return wire_->kiln->GetRecord(context, request, &response);
   }));
-  return wire::FromWire(response);
+  return Readable(wire::FromWire(response), "record");
 }
 
 absl::StatusOr<std::vector<Job>> Client::ListJobs() {
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<Job>> Client::ListJobs() {
       return wire_->kiln->ListJobs(context, request, &response);
     }));
     for (const auto& message : response.jobs()) {
-      KILN_ASSIGN_OR_RETURN(jobs.emplace_back(), wire::FromWire(message));
+      KILN_ASSIGN_OR_RETURN(jobs.emplace_back(), Readable(wire::FromWire(message), "job"));
     }
     return response.next_page_token();
   }));
@@ -165,7 +165,7 @@ absl::StatusOr<Job> Client::GetJob(const std::string& job_or_operation) {
   KILN_RETURN_IF_ERROR(wire_->Call([&](grpc::ClientContext* context) {
     return wire_->kiln->GetJob(context, request, &response);
   }));
-  return wire::FromWire(response);
+  return Readable(wire::FromWire(response), "job");
 }
 
 absl::StatusOr<std::vector<WorkerState>> Client::ListWorkers() {

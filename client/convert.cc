@@ -18,13 +18,6 @@ void SetSeconds(double seconds, google::protobuf::Duration* message) {
   message->set_nanos(static_cast<int32_t>((seconds - whole) * 1e9));
 }
 
-// A message that this client cannot read is the server's fault, or that of a much newer version.
-absl::Status Unreadable(const absl::Status& status, absl::string_view what) {
-  return MakeError(absl::StatusCode::kInternal,
-                   absl::StrCat("the server's ", what, " cannot be read: ", status.message()),
-                   {"UNREADABLE_ANSWER", {{"what", std::string(what)}}});
-}
-
 }  // namespace
 
 void ToWire(const Selection& selection, const std::string& default_device, v1::Selection* message) {
@@ -118,6 +111,12 @@ absl::StatusOr<WorkerState> FromWire(const v1::Worker& message) {
   worker.jobs_done = message.jobs_done();
   worker.seconds_since_seen = message.seconds_since_seen();
   return worker;
+}
+
+absl::Status Unreadable(const absl::Status& status, absl::string_view what) {
+  return MakeError(absl::StatusCode::kInternal,
+                   absl::StrCat("the server's ", what, " cannot be read: ", status.message()),
+                   {"UNREADABLE_ANSWER", {{"what", std::string(what)}}});
 }
 
 }  // namespace kiln::client

@@ -25,4 +25,14 @@ absl::StatusOr<Answer> FromWire(const v1::GetScheduleResponse& message);
 absl::StatusOr<OperationState> FromWire(const google::longrunning::Operation& message);
 absl::StatusOr<WorkerState> FromWire(const v1::Worker& message);
 
+// The error for a message that this client cannot read: the server's fault, or that of a much newer
+// version. INTERNAL (UNREADABLE_ANSWER).
+absl::Status Unreadable(const absl::Status& status, absl::string_view what);
+// The value, or that error.
+template <typename T>
+absl::StatusOr<T> Readable(absl::StatusOr<T> value, absl::string_view what) {
+  if (!value.ok()) return Unreadable(value.status(), what);
+  return value;
+}
+
 }  // namespace kiln::client

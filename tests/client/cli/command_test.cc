@@ -236,6 +236,7 @@ TEST_F(CommandTest, ListsAreObjectsAndMayBeEmpty) {
   job.name = "jobs/00000000000000bb";
   job.key = MakeProduct(4, 5, 6).record.key;
   job.spec = MakeProduct(4, 5, 6).spec;
+  job.device = MakeProduct(4, 5, 6).record.device;
   job.state = JobState::kRunning;
   job.operations = 3;
   server_.StoreJob(job);
