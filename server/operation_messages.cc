@@ -94,6 +94,9 @@ absl::Status OperationMessages::FillStored(const std::string& name, const Record
   metadata.mutable_job()->set_name(record.job);
   metadata.mutable_job()->set_signature(record.key.signature);
   metadata.mutable_job()->set_device_id(record.key.device);
+  wire::ToWire(record.key.objective, metadata.mutable_job()->mutable_objective());
+  wire::ToWire(record.spec, metadata.mutable_job()->mutable_spec());
+  wire::ToWire(record.device, metadata.mutable_job()->mutable_device());
   metadata.mutable_job()->set_state(v1::JOB_STATE_SUCCEEDED);
   metadata.mutable_job()->set_record(wire::RecordName(record.id));
   metadata.set_joined(true);
