@@ -29,6 +29,7 @@ libssl-dev                   module  libcrypto
 libsqlite3-dev               module  sqlite3
 libzstd-dev                  module  libzstd
 libspdlog-dev                module  spdlog
+prometheus-cpp-dev           module  prometheus-cpp-pull
 nlohmann-json3-dev           header  nlohmann/json.hpp
 libcli11-dev                 header  CLI/CLI.hpp
 libgtest-dev                 module  gtest

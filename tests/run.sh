@@ -56,23 +56,20 @@ run_tsan() {
   TSAN_OPTIONS=halt_on_error=1 ctest --test-dir build/tsan -L core --output-on-failure -j "$(kiln_jobs)" --no-tests=error
 }
 
+# Targets are named *_fuzz; write_fuzz_seeds fills a corpus to start from.
 run_fuzz() {
-  local target corpus
-  CC=clang CXX=clang++ kiln_configure fuzz && kiln_build fuzz fuzz_targets || return 1
-  for target in build/fuzz/fuzz/*; do
-    [[ -x $target && -f $target ]] || continue
-    corpus=build/fuzz/corpus/$(basename "$target")
-    mkdir -p "$corpus"
+  local target corpus=build/fuzz/corpus
+  (cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
+    -DCMAKE_CXX_COMPILER=clang++ -DKILN_SERVICE=OFF -DKILN_FUZZ=ON) >build/fuzz-configure.log 2>&1 ||
+    { cat build/fuzz-configure.log; return 1; }
+  kiln_build fuzz program_fuzz write_fuzz_seeds || return 1
+  for target in build/fuzz/bin/*_fuzz; do
+    mkdir -p "$corpus/$(basename "$target")"
+    build/fuzz/bin/write_fuzz_seeds "$corpus/$(basename "$target")" || return 1
     echo "$target for $FUZZ_SECONDS s"
-    "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 \
-      -artifact_prefix=build/fuzz/ "$corpus" $(seeds_of "$target") || return 1
+    "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -artifact_prefix=build/fuzz/ \
+      "$corpus/$(basename "$target")" || return 1
   done
-}
-
-# Examples to start from, where the target has some.
-seeds_of() {
-  local seeds=tests/fuzz/seeds/$(basename "$1")
-  [[ -d $seeds ]] && echo "$seeds"
 }
 
 build_release() {

@@ -22,6 +22,7 @@ class CancelTest(ClusterTest):
 
     def test_one_callers_withdrawal_leaves_the_others_their_answer(self):
         self.cluster.start_server()
+        self.cluster.start_worker().stop()  # so that the server knows the device
         leaver = self.cluster.start_kiln("tune", *SELECT, *BUDGET, "--json")
         stayer = self.cluster.start_kiln("tune", *SELECT, *BUDGET, "--json")
         self.await_operations(2)

@@ -10,7 +10,7 @@ from tests.support.cluster import ClusterTest, Failure, matmul, until
 
 SELECT = matmul(192, 160, 224)
 # Large enough that the job is still at work when the blow falls.
-BUDGET = ["--trials", "60", "--seconds", "25"]
+BUDGET = ["--trials", "40", "--seconds", "90"]
 SHORT_LEASES = ["--heartbeat", "0.5", "--lease-expiry", "2"]
 
 
@@ -18,8 +18,8 @@ class CrashTest(ClusterTest):
     def start_job(self):
         """A tune in the background, some candidates into its search."""
         self.tune = self.cluster.start_kiln("tune", *SELECT, *BUDGET, "--json")
-        self.job = until("a job runs", self.running_job, 30)
-        until("three candidates are done", lambda: self.progress() >= 3, 60)
+        self.job = until("a job runs", self.running_job, 60)
+        until("three candidates are done", lambda: self.progress() >= 3, 90)
 
     def running_job(self):
         jobs = self.cluster.ask("jobs")["jobs"]
@@ -34,7 +34,7 @@ class CrashTest(ClusterTest):
         return job["progress"]["done"]
 
     def assert_completes(self):
-        self.assertEqual(self.tune.wait(120), 0, self.tune.text(self.tune.log) + self.cluster.logs())
+        self.assertEqual(self.tune.wait(200), 0, self.tune.text(self.tune.log) + self.cluster.logs())
         tuned = json.loads(self.tune.text())
         self.assertEqual(tuned["match"], "exact")
         found = self.cluster.ask("lookup", *SELECT)

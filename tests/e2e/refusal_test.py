@@ -167,7 +167,7 @@ class DatabaseTest(ClusterTest):
         before = self.digest(path)
         words = self.refuse()
         self.assertIn(path, words)
-        self.assertIn("newer", words)
+        self.assertIn("DATABASE_NEWER", words)
         self.assertEqual(self.digest(path), before)
 
     def test_another_programs_database(self):
