@@ -5,6 +5,7 @@
 #   tests/run.sh            format, clang-tidy on changed files, thread sanitizer over the core, fuzz targets, then all tests
 #                           under the address and undefined sanitizers, those of whole processes on the release binaries
 #   tests/run.sh quick      the release build's tests alone
+# Tests labelled `slow` (soaks, kill loops, injected faults) are a command of their own: ctest --test-dir build/release -L slow
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 source deploy/setup.sh
@@ -84,7 +85,7 @@ build_asan() {
 run_ctest() {
   local folder=$1
   ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    ctest --test-dir "$folder" --output-on-failure -j "$(kiln_jobs)" --no-tests=error 2>&1 | tee "$log"
+    ctest --test-dir "$folder" -LE slow --output-on-failure -j "$(kiln_jobs)" --no-tests=error 2>&1 | tee "$log"
   return "${PIPESTATUS[0]}"
 }
 
