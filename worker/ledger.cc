@@ -24,6 +24,7 @@ void Ledger::Tell() {
 
 void Ledger::Enter(const std::string& phase) {
   progress_.phase = phase;
+  search_start_ = absl::Now();
   Tell();
 }
 
@@ -45,7 +46,7 @@ int Ledger::BatchSize(int most) {
   // The first answer comes soon; later batches last no longer than what is left.
   if (progress_.done == 0) return static_cast<int>(std::min<int64_t>(size, 2));
   const double each =
-      absl::ToDoubleSeconds(absl::Now() - start_) / static_cast<double>(progress_.done);
+      absl::ToDoubleSeconds(absl::Now() - search_start_) / static_cast<double>(progress_.done);
   const double left = absl::ToDoubleSeconds(TimeLeft() - reserve_);
   if (each > 0) size = std::min(size, static_cast<int64_t>(left / each));
   return static_cast<int>(std::max<int64_t>(1, size));

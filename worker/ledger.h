@@ -19,7 +19,8 @@ class Ledger {
   Ledger(const JobLease& lease, JobReporter* reporter, const CancelToken& cancel);
 
   void Enter(const std::string& phase);
-  // Schedules that there are to be tried; shown as the total if the budget has more trials.
+  // Schedules that there are to be tried, shown as the total if the budget has more trials; 0:
+  // many.
   void set_space(int64_t schedules) { space_ = schedules; }
   // Kept for the finalists: the search ends so much earlier.
   void set_reserve(absl::Duration reserve) { reserve_ = reserve; }
@@ -47,7 +48,7 @@ class Ledger {
 
   JobReporter* reporter_;
   const CancelToken& cancel_;
-  absl::Time start_;
+  absl::Time start_, search_start_;
   absl::Duration reserve_ = absl::Seconds(1);
   int64_t space_ = 0;
   int sequence_;

@@ -24,6 +24,7 @@
 namespace kiln::worker {
 namespace {
 
+constexpr int64_t kMostTrials = 1 << 30;
 constexpr int kBatch = 8;  // candidates prepared at once
 // A candidate that runs so many times longer than the best hangs, for all that matters; at least
 // kShortestLimit.
@@ -38,7 +39,7 @@ compiler::SearchOptions WhatIsKnown(const JobLease& lease, const Subject& subjec
                                     const HostCompiler& compiler) {
   compiler::SearchOptions options;
   options.seed = lease.budget.seed;
-  options.max_trials = static_cast<int>(std::clamp<int64_t>(lease.budget.trials, 1, 1 << 30));
+  options.max_trials = static_cast<int>(std::clamp<int64_t>(lease.budget.trials, 1, kMostTrials));
   if (lease.incumbent && subject.space->Check(lease.incumbent->schedule).ok())
     options.seeds.push_back(lease.incumbent->schedule);
   options.seeds.push_back(subject.space->default_schedule());
@@ -77,6 +78,43 @@ absl::Status Try(Candidate* candidate, Bench* bench, double best_ns, absl::Durat
   outcome.measurement = std::move(tried.measurement);
   outcome.verify_ns = tried.verify_ns;
   outcome.measure_ns = tried.measure_ns;
+  return absl::OkStatus();
+}
+
+// Propose, emit, compile; then, while nothing compiles, verify and measure; observe; until the
+// budget or the search ends it.
+absl::Status Explore(const JobLease& lease, const JobTools& tools, const Subject& subject,
+                     const Workshop& workshop, JobReporter* reporter, Bench* bench, Ledger* ledger,
+                     Shortlist* shortlist) {
+  compiler::SearchOptions options = WhatIsKnown(lease, subject, *tools.compiler);
+  const auto predict = [&](const Schedule& schedule) {
+    return tools.frontend->Predict(subject.workload, subject.device, schedule);
+  };
+  std::unique_ptr<compiler::Search> search = compiler::MakeSearch(*subject.space, options, predict);
+  while (ledger->MayTry()) {
+    KILN_ASSIGN_OR_RETURN(std::vector<Candidate> batch,
+                          workshop.Prepare(search->Propose(ledger->BatchSize(kBatch))));
+    if (batch.empty()) {
+      // Out of trials; a caller who joined may have raised them: go on from what is known by now.
+      const int64_t trials = std::min<int64_t>(reporter->CurrentBudget().trials, kMostTrials);
+      if (search->StopReason() != "trials" || trials <= options.max_trials) break;
+      options.max_trials = static_cast<int>(trials);
+      search = compiler::MakeSearch(*subject.space, options, predict);
+      continue;
+    }
+    for (Candidate& candidate : batch) {
+      if (!ledger->MayTry()) break;
+      KILN_RETURN_IF_ERROR(Try(&candidate, bench, ledger->best_ns(), tools.run_limit));
+      ledger->Record(candidate.outcome);
+      search->Observe(candidate.outcome);
+      if (candidate.alive()) {
+        options.known.push_back(candidate.outcome);
+        shortlist->Add(std::move(candidate));
+      } else {
+        options.blocked.push_back(candidate.schedule());
+      }
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -137,25 +175,11 @@ absl::StatusOr<JobEnd> Run(const JobLease& lease, const JobTools& tools, JobRepo
   KILN_ASSIGN_OR_RETURN(const ReadyAnswer ready, bench.Ready());
   ledger->set_reserve(Reserve(lease.budget, ready));
 
-  // Search: propose, emit, compile; then, while nothing compiles, verify and measure; observe.
+  // Search the space.
   ledger->Enter("searching");
-  const std::unique_ptr<compiler::Search> search = compiler::MakeSearch(
-      *subject.space, WhatIsKnown(lease, subject, *tools.compiler), [&](const Schedule& schedule) {
-        return tools.frontend->Predict(subject.workload, subject.device, schedule);
-      });
   Shortlist shortlist;
-  while (ledger->MayTry()) {
-    KILN_ASSIGN_OR_RETURN(std::vector<Candidate> batch,
-                          workshop.Prepare(search->Propose(ledger->BatchSize(kBatch))));
-    if (batch.empty()) break;
-    for (Candidate& candidate : batch) {
-      if (!ledger->MayTry()) break;
-      KILN_RETURN_IF_ERROR(Try(&candidate, &bench, ledger->best_ns(), tools.run_limit));
-      ledger->Record(candidate.outcome);
-      search->Observe(candidate.outcome);
-      if (candidate.alive()) shortlist.Add(std::move(candidate));
-    }
-  }
+  KILN_RETURN_IF_ERROR(
+      Explore(lease, tools, subject, workshop, reporter, &bench, ledger, &shortlist));
   if (cancel.cancelled()) return absl::CancelledError("cancelled");
 
   // Finals: the best, the incumbent and the library, verified in full and measured in the same

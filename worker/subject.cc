@@ -17,7 +17,8 @@ namespace {
 
 // A slow machine still gets its reference: without one there is no job.
 constexpr absl::Duration kReferenceCompile = absl::Minutes(2);
-constexpr int64_t kCountLimit = 1'000'000;
+// Counting tries combinations one by one; nobody tries more than this.
+constexpr int64_t kCountLimit = 1000;
 // Beside the tensors: code, stacks, allocator arenas, and the pool's reserved scratch per thread.
 constexpr int64_t kChildBytes = int64_t{2} << 30;
 constexpr int64_t kChildBytesPerThread = int64_t{192} << 20;
@@ -103,7 +104,9 @@ absl::StatusOr<Subject> Analyse(const JobLease& lease, const DeviceFingerprint& 
         {"VERSION_SKEW", {{"field", "signature"}, {"value", lease.signature}}});
   }
   KILN_ASSIGN_OR_RETURN(subject.space, frontend.MakeSpace(subject.workload, here));
-  subject.schedules = subject.space->Count(kCountLimit);
+  const int64_t enough = std::clamp<int64_t>(lease.budget.trials, 1, kCountLimit);
+  const int64_t counted = subject.space->Count(enough);
+  if (counted < enough) subject.schedules = counted;
 
   const int64_t needed = BenchBytes(subject.workload);
   if (here.memory_bytes > 0 && needed > here.memory_bytes) {

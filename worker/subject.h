@@ -19,7 +19,7 @@ struct Subject {
   Workload workload;
   DeviceFingerprint device;
   std::unique_ptr<compiler::Space> space;
-  int64_t schedules = 0;     // in the space, counted up to a bound
+  int64_t schedules = 0;     // in the space; 0: more than the budget has trials
   SetupRequest setup;        // of the bench child, the compiled reference in it
   int64_t memory_bytes = 0;  // that the bench child may use
 };

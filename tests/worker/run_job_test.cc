@@ -227,6 +227,27 @@ TEST_F(RunJobTest, TrialsCountFailuresToo) {
   EXPECT_EQ(end.progress.done, 5);
 }
 
+TEST_F(RunJobTest, ACallerWhoJoinsRaisesTheTrials) {
+  Start();
+  const auto frontend = MakeFaultyFrontend(
+      {.faults = {Fault::kNone, Fault::kHalfTheOutput}, .variants = 10, .library = false});
+  JobLease lease = MatmulLease(worker_, 16, 16, 16);
+  lease.budget.trials = 3;
+  ReporterFake reporter(lease.budget);
+  std::thread joins([&] {
+    EXPECT_TRUE(Eventually([&] { return !reporter.outcomes().empty(); }, absl::Seconds(60)));
+    Budget raised = lease.budget;
+    raised.trials = 9;
+    reporter.Raise(raised);
+  });
+  Run(*frontend, lease, &reporter);
+  joins.join();
+  std::set<std::string> tried;
+  for (const Outcome& outcome : reporter.outcomes()) tried.insert(Print(outcome.schedule));
+  EXPECT_EQ(tried.size(), 9u);  // and none of them twice
+  EXPECT_EQ(reporter.outcomes().size(), 9u);
+}
+
 TEST_F(RunJobTest, WhatCrashedOrHungUnderThisCompilerIsNotTriedAgain) {
   Start();
   const auto frontend = MakeFaultyFrontend(
