@@ -102,7 +102,8 @@ TEST_P(Faults, WhatFailedIsNotThereAfterARestart) {
     }
     EXPECT_TRUE(there == 0 || there == 50) << there << ": never half";
     EXPECT_TRUE(!status.ok() || there == 50) << n;
-    // What was written whole but could not be synced may turn out to be there, as after a power loss.
+    // What was written whole but could not be synced may turn out to be there, as after a power
+    // loss.
     EXPECT_TRUE(status.ok() || there == 0 || (GetParam().calls & FaultyVfs::kSync)) << n;
     store.reset();
     ExpectSound();

@@ -17,7 +17,7 @@ struct UseCount {
   double bytes = 0;               // accessed by one execution, each element once
   std::vector<double> footprint;  // [d]: distinct bytes, in whole cache lines, while the d
                                   // outermost loops stand still; the last is one execution's
-  std::vector<bool> moves;  // [l]: whether the loop moves the view
+  std::vector<bool> moves;        // [l]: whether the loop moves the view
 };
 
 struct LeafCount {
