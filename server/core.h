@@ -27,8 +27,9 @@ struct Core {
         match(std::move(m)),
         roster(c, o.jobs.lease_expiry),
         jobs(s, c, o.jobs, &counters),
-        // Half of the memory is for ready answers (KilnService), half for what they are made of.
-        lookup(s, &roster, c, o.worker_grace, o.cache_bytes / 2, &counters),
+        // Most of the memory is for ready answers (KilnService), the rest for what they are made
+        // of.
+        lookup(s, &roster, c, o.worker_grace, o.cache_bytes / 4, &counters),
         dispatcher(&jobs, &roster, c, &counters),
         publisher(s, &jobs, &lookup, c, &counters),
         held(o.max_held_calls),

@@ -24,11 +24,13 @@ Dispatcher::Dispatcher(JobTable* jobs, Roster* roster, const Clock* clock, Count
       last_checkpoint_(started_) {}
 
 int64_t Dispatcher::Poll(const std::string& worker, absl::Duration wait, Answer answer) {
-  if (const absl::Status known = roster_->Touch(worker); !known.ok()) {
-    answer(known);
+  const absl::Status known = roster_->Touch(worker);
+  const absl::StatusOr<Worker> self = roster_->Find(worker);
+  if (!known.ok() || !self.ok()) {
+    answer(known.ok() ? self.status() : known);
     return 0;
   }
-  const absl::StatusOr<Worker> self = roster_->Find(worker);
+  roster_->SetDraining(worker, false);  // it asks for work
   // The answer that brought the lease was lost, or the worker forgot: the same lease once more.
   if (std::optional<JobTable::Leased> held = jobs_->LeaseOf(worker)) {
     answer(std::move(held));

@@ -10,7 +10,7 @@
 namespace kiln::server {
 
 KilnService::KilnService(Core* core, OperationMessages* messages)
-    : core_(core), messages_(messages), ready_(core->options.cache_bytes / 2) {}
+    : core_(core), messages_(messages), ready_(core->options.cache_bytes / 4 * 3) {}
 
 //   request -> canonical form -> signature -> lookup --hit--> answer
 //                                               |miss

@@ -45,8 +45,9 @@ grpc::ServerUnaryReactor* KilnService::ListRecords(Context* context,
     if (!filter.device.empty()) {
       // Any name of a device, not only its id; a name that means nothing now may still be an id in
       // old records.
-      if (const auto device = core_->lookup.Resolve(filter.device); device.ok())
-        filter.device = DeviceId(*device);
+      if (const auto known = core_->lookup.Resolve(filter.device); known.ok()) {
+        filter.device = (*known)->id;
+      }
     }
     return FillPage(
         request->page_size(), request->page_token(),

@@ -51,14 +51,14 @@ absl::StatusOr<std::shared_ptr<const Workload>> Lookup::Check(const WorkloadSpec
   return workload;
 }
 
-absl::StatusOr<DeviceFingerprint> Lookup::Resolve(absl::string_view device) {
+absl::StatusOr<std::shared_ptr<const Lookup::Known>> Lookup::Resolve(absl::string_view device) {
   const int64_t generation = roster_->generation();
   std::vector<DeviceFingerprint> remembered;
   {
     std::lock_guard<std::mutex> lock(devices_mutex_);
     if (const auto it = resolved_.find(device);
         it != resolved_.end() && it->second.generation == generation) {
-      return it->second.device;
+      return it->second.known;
     }
     remembered = remembered_;
   }
@@ -66,20 +66,23 @@ absl::StatusOr<DeviceFingerprint> Lookup::Resolve(absl::string_view device) {
       ResolveDevice(device, roster_->PresentDevices(), remembered);
   if (!resolved.ok()) {
     const ErrorInfo info = GetErrorInfo(resolved.status());
-    if (info.reason != "NO_WORKER_FOR_DEVICE" || clock_->Now() >= grace_ends_) return resolved;
+    if (info.reason != "NO_WORKER_FOR_DEVICE" || clock_->Now() >= grace_ends_) {
+      return resolved.status();
+    }
     return MakeError(absl::StatusCode::kUnavailable,
                      absl::StrCat(resolved.status().message(), "; the server has just started"),
                      info);
   }
+  auto known = std::make_shared<const Known>(Known{*resolved, DeviceId(*resolved)});
   std::lock_guard<std::mutex> lock(devices_mutex_);
   if (resolved_.size() >= kMaxResolved) resolved_.clear();
-  resolved_[device] = {generation, *resolved};
-  return resolved;
+  resolved_[device] = {generation, known};
+  return known;
 }
 
-Key Lookup::KeyOf(const Workload& workload, const DeviceFingerprint& device,
+Key Lookup::KeyOf(const Workload& workload, const std::string& device_id,
                   const Objective& objective) const {
-  return {workload.signature, DeviceId(device), objective, salt_};
+  return {workload.signature, device_id, objective, salt_};
 }
 
 absl::StatusOr<Answer> Lookup::Find(const Question& question) {
@@ -102,7 +105,7 @@ absl::StatusOr<Answer> Lookup::Find(const Question& question) {
   Answer answer;
   if (cached->record == nullptr) return answer;
   answer.record = std::move(cached->record);
-  answer.stale_because = StaleBecause(*answer.record, roster_->Present(question.key.device));
+  answer.stale_because = StaleBecause(*answer.record, *roster_->Present(question.key.device));
   answer.match = answer.stale_because.empty() ? Match::kExact : Match::kStale;
   return answer;
 }

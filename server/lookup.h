@@ -57,8 +57,12 @@ class Lookup {
                                                         absl::string_view identity);
   // As ResolveDevice; NO_WORKER_FOR_DEVICE is UNAVAILABLE while the server is younger than the
   // grace, since workers may be on their way back.
-  absl::StatusOr<DeviceFingerprint> Resolve(absl::string_view device);
-  Key KeyOf(const Workload& workload, const DeviceFingerprint& device,
+  struct Known {
+    DeviceFingerprint device;
+    std::string id;
+  };
+  absl::StatusOr<std::shared_ptr<const Known>> Resolve(absl::string_view device);
+  Key KeyOf(const Workload& workload, const std::string& device_id,
             const Objective& objective) const;
 
   // The published record of the key.
@@ -80,7 +84,7 @@ class Lookup {
   };
   struct ResolvedDevice {
     int64_t generation = 0;
-    DeviceFingerprint device;
+    std::shared_ptr<const Known> known;
   };
   static constexpr size_t kSlots = 4096;
 

@@ -2,6 +2,8 @@
 // GetSchedule and BatchGetSchedules. They never start work. The usual case is an answer that was
 // given before to the same bytes: it is found by them and sent as it was, so that a lookup costs
 // hardly more than an empty call.
+#include <google/protobuf/arena.h>
+
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -113,7 +115,8 @@ absl::StatusOr<std::shared_ptr<const std::string>> KilnService::BuildAnswer(
                           core_->store->ListRecords(filter, {5, ""}));
     return ExplainMiss(question, answer, near.items);
   }
-  v1::GetScheduleResponse response;
+  google::protobuf::Arena arena;  // a record has hundreds of small parts
+  auto& response = *google::protobuf::Arena::CreateMessage<v1::GetScheduleResponse>(&arena);
   response.set_match(wire::ToWire(answer.match));
   wire::ToWire(*answer.record, response.mutable_record());
   response.mutable_record()->set_published(true);

@@ -21,7 +21,7 @@ constexpr char kAnswerType[] = "type.googleapis.com/kiln.v1.TuneScheduleResponse
 void OperationMessages::Fill(const Job& job, v1::Job* message) const {
   wire::ToWire(job, message);
   if (job.state == JobState::kQueued) {
-    const bool served = !core_->roster.Present(job.key.device).empty();
+    const bool served = !core_->roster.Present(job.key.device)->empty();
     message->mutable_progress()->set_phase(served ? "queued" : "waiting");
   }
 }

@@ -21,6 +21,11 @@ absl::Status Unknown(const std::string& name) {
 
 }  // namespace
 
+void Roster::Changed() {
+  present_.clear();
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
 absl::Status Roster::Register(Worker worker) {
   worker.device_id = DeviceId(worker.device);
   worker.seen = clock_->Now();
@@ -40,7 +45,7 @@ absl::Status Roster::Register(Worker worker) {
   }
   last_present_[worker.device_id] = worker.seen;
   workers_[worker.name] = std::move(worker);
-  generation_.fetch_add(1, std::memory_order_release);
+  Changed();
   return absl::OkStatus();
 }
 
@@ -52,7 +57,7 @@ absl::Status Roster::Touch(const std::string& name) {
   last_present_[it->second.device_id] = it->second.seen;
   if (it->second.lost) {
     it->second.lost = false;
-    generation_.fetch_add(1, std::memory_order_release);
+    Changed();
   }
   return absl::OkStatus();
 }
@@ -69,9 +74,9 @@ void Roster::CountDone(const std::string& name) {
   if (const auto it = workers_.find(name); it != workers_.end()) ++it->second.jobs_done;
 }
 
-void Roster::SetDraining(const std::string& name) {
+void Roster::SetDraining(const std::string& name, bool draining) {
   Lock lock(mutex_);
-  if (const auto it = workers_.find(name); it != workers_.end()) it->second.draining = true;
+  if (const auto it = workers_.find(name); it != workers_.end()) it->second.draining = draining;
 }
 
 void Roster::Sweep(const std::set<std::string>& parked) {
@@ -82,7 +87,7 @@ void Roster::Sweep(const std::set<std::string>& parked) {
     if (!worker.lost && parked.count(worker.name)) last_present_[worker.device_id] = now;
     if (!worker.lost && now - worker.seen > expiry_ && !parked.count(worker.name)) {
       worker.lost = true;
-      generation_.fetch_add(1, std::memory_order_release);
+      Changed();
     }
     it = worker.lost && now - worker.seen > kRemembered ? workers_.erase(it) : std::next(it);
   }
@@ -95,13 +100,17 @@ std::vector<Worker> Roster::List() const {
   return workers;
 }
 
-std::vector<Worker> Roster::Present(const std::string& device_id) const {
+Roster::Workers Roster::Present(const std::string& device_id) const {
   Lock lock(mutex_);
-  std::vector<Worker> workers;
-  for (const auto& [name, worker] : workers_) {
-    if (!worker.lost && worker.device_id == device_id) workers.push_back(worker);
+  Workers& present = present_[device_id];
+  if (present == nullptr) {
+    std::vector<Worker> workers;
+    for (const auto& [name, worker] : workers_) {
+      if (!worker.lost && worker.device_id == device_id) workers.push_back(worker);
+    }
+    present = std::make_shared<const std::vector<Worker>>(std::move(workers));
   }
-  return workers;
+  return present;
 }
 
 std::vector<DeviceFingerprint> Roster::PresentDevices() const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -45,14 +46,17 @@ class Roster {
   absl::Status Touch(const std::string& name);
   absl::StatusOr<Worker> Find(const std::string& name) const;  // NOT_FOUND (WORKER_UNKNOWN)
   void CountDone(const std::string& name);
-  void SetDraining(const std::string& name);
+  void SetDraining(const std::string& name, bool draining);
 
   // Marks those that were not heard of for the expiry as lost, and forgets them after an hour. Ones
   // in `parked` have a call open.
   void Sweep(const std::set<std::string>& parked);
 
   std::vector<Worker> List() const;  // by name, lost ones too
-  std::vector<Worker> Present(const std::string& device_id) const;
+  // Those of the device that are there. Shared until something of the roster changes; `seen` may be
+  // older than it is.
+  using Workers = std::shared_ptr<const std::vector<Worker>>;
+  Workers Present(const std::string& device_id) const;
   std::vector<DeviceFingerprint> PresentDevices() const;  // each once
   // When a worker of the device was last there: now, if one is; the distant past, if none was.
   absl::Time LastPresent(const std::string& device_id) const;
@@ -65,6 +69,8 @@ class Roster {
   mutable std::mutex mutex_;
   std::map<std::string, Worker> workers_;
   std::map<std::string, absl::Time> last_present_;  // by device
+  mutable std::map<std::string, Workers> present_;  // by device, as far as they were asked for
+  void Changed();                                   // under the lock
   std::atomic<int64_t> generation_{1};
 };
 

@@ -32,12 +32,14 @@ absl::StatusOr<Question> Understand(const v1::Selection& selection, Lookup* look
     return InvalidField("SIGNATURE_MISMATCH", "selection.signature", selection.signature(),
                         "not the signature of the workload", question.workload->signature);
   }
-  KILN_ASSIGN_OR_RETURN(question.device, lookup->Resolve(selection.device()));
+  KILN_ASSIGN_OR_RETURN(const std::shared_ptr<const Lookup::Known> known,
+                        lookup->Resolve(selection.device()));
+  question.device = known->device;
   KILN_ASSIGN_OR_RETURN(
       const Objective objective,
-      wire::FromWire(selection.objective(), wire::DefaultObjective(question.device.kind),
+      wire::FromWire(selection.objective(), wire::DefaultObjective(known->device.kind),
                      "selection.objective"));
-  question.key = lookup->KeyOf(*question.workload, question.device, objective);
+  question.key = lookup->KeyOf(*question.workload, known->id, objective);
   return question;
 }
 

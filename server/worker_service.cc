@@ -236,7 +236,7 @@ grpc::ServerUnaryReactor* WorkerService::ReleaseJob(Context* context,
     Log(Level::kInfo,
         absl::StrCat(request->worker(), " hands back ", request->job(), ": ", request->reason()));
     // It goes: its next poll, if one comes, is another worker's business.
-    core_->roster.SetDraining(request->worker());
+    core_->roster.SetDraining(request->worker(), true);
     core_->pool.Run([this] { core_->dispatcher.JobQueued(); });
     return absl::OkStatus();
   });

@@ -20,19 +20,24 @@ using compiler::HostTensor;
 using ReferenceEntry = int (*)(const void* const* inputs, double* const* values,
                                double* const* errors, int threads);
 
+constexpr absl::Duration kCompileLimit = absl::Minutes(3);  // on a machine that is busy otherwise
+// Elements of all tensors below which compiling longer pays less than running longer.
+constexpr int64_t kSmallElements = 1 << 18;
 constexpr int64_t kTempBytes = 64 << 20;  // free space that a compile may need
 
-absl::StatusOr<std::string> Compile(const std::string& source) {
+absl::StatusOr<std::string> Compile(const std::string& source, bool small) {
   std::error_code error;
   const std::string directory = std::filesystem::temp_directory_path(error).string();
   KILN_ASSIGN_OR_RETURN(const std::unique_ptr<worker::TempRoot> root,
                         worker::TempRoot::Make(directory, kTempBytes));
   worker::CompilerOptions options;
   options.supervisor = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  options.limit = kCompileLimit;
   KILN_ASSIGN_OR_RETURN(const std::unique_ptr<worker::HostCompiler> compiler,
                         worker::HostCompiler::Make(options, *root));
-  KILN_ASSIGN_OR_RETURN(worker::CompileResult result,
-                        compiler->Compile(source, {"-O3", "-march=native", "-pthread"}, nullptr));
+  KILN_ASSIGN_OR_RETURN(
+      worker::CompileResult result,
+      compiler->Compile(source, {small ? "-O1" : "-O3", "-march=native", "-pthread"}, nullptr));
   if (result.artifact.has_value()) return std::move(result.artifact->bytes);
   return MakeError(absl::StatusCode::kInternal,
                    absl::StrCat("the reference does not compile: ", result.reason),
@@ -72,6 +77,14 @@ absl::Status Evaluate(ReferenceEntry entry, const std::vector<HostTensor>& input
   }
 }
 
+bool IsSmall(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs) {
+  int64_t elements = 0;
+  for (const std::vector<HostTensor>* group : {&inputs, &outputs}) {
+    for (const HostTensor& tensor : *group) elements += tensor.elements();
+  }
+  return elements < kSmallElements;
+}
+
 bool AllIntegers(const std::vector<HostTensor>& tensors) {
   return std::none_of(tensors.begin(), tensors.end(),
                       [](const HostTensor& tensor) { return IsFloat(tensor.type); });
@@ -84,7 +97,7 @@ absl::StatusOr<CheckResult> CheckAgainstReference(const Workload& workload,
                                                   const std::vector<HostTensor>& outputs,
                                                   int threads) {
   KILN_ASSIGN_OR_RETURN(const std::string source, compiler::EmitReference(workload));
-  KILN_ASSIGN_OR_RETURN(const std::string bytes, Compile(source));
+  KILN_ASSIGN_OR_RETURN(const std::string bytes, Compile(source, IsSmall(inputs, outputs)));
   runtime::Module module;
   if (module.Load(Sha256Hex(bytes), bytes.data(), bytes.size()) != KILN_OK) {
     return MakeError(absl::StatusCode::kInternal,

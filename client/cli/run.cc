@@ -71,8 +71,9 @@ class Run {
     KILN_ASSIGN_OR_RETURN(kernel_, client::LoadedKernel::Load(selection_.workload, answer_.record,
                                                               client->Artifacts()));
     KILN_RETURN_IF_ERROR(MakeData());
-    const int threads = std::max(answer_.record.device.threads, 1);
-    KILN_ASSIGN_OR_RETURN(pool_, client::ThreadPool::Make(threads, /*pin=*/true));
+    // Pinned only for the timing: what this thread starts before, compiler and reference, is to
+    // have all cores.
+    KILN_ASSIGN_OR_RETURN(pool_, client::ThreadPool::Make(Threads(), /*pin=*/false));
     KILN_RETURN_IF_ERROR(kernel_->Launch(*binding_, *pool_));
     KILN_RETURN_IF_ERROR(SaveOutputs());
     KILN_RETURN_IF_ERROR(Check());
@@ -82,6 +83,8 @@ class Run {
   }
 
  private:
+  int Threads() const { return std::max(answer_.record.device.threads, 1); }
+
   absl::Status LoadFiles() {
     const Graph& graph = workload_.graph;
     if (!graph.is_static()) {
@@ -176,6 +179,7 @@ class Run {
 
   // As a worker samples, but shorter: this is to be believed roughly, the record exactly.
   absl::Status Time() {
+    KILN_ASSIGN_OR_RETURN(pool_, client::ThreadPool::Make(Threads(), /*pin=*/true));
     const worker::StoppingLimits limits{
         .min_samples = 10, .max_samples = 200, .half_width = 0.01, .total_ns = 1e9};
     worker::SamplerOptions options;

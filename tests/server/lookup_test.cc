@@ -20,7 +20,7 @@ class LookupTest : public ::testing::Test {
     EXPECT_TRUE(lookup_.Start().ok());
     question_.workload = std::make_shared<const Workload>(MatMul());
     question_.device = CpuDevice();
-    question_.key = lookup_.KeyOf(*question_.workload, question_.device, Objective{});
+    question_.key = lookup_.KeyOf(*question_.workload, DeviceId(question_.device), Objective{});
     EXPECT_TRUE(store_.PutArtifact(CompiledKernel()).ok());
     EXPECT_TRUE(store_.PutArtifact(KernelSource()).ok());
   }
@@ -97,7 +97,7 @@ TEST_F(LookupTest, ADeviceIsRememberedWhenItsWorkersAreGone) {
   clock_.Advance(absl::Seconds(16));
   EXPECT_TRUE(absl::IsFailedPrecondition(lookup_.Resolve("cpu").status()));
   ASSERT_TRUE(lookup_.RememberDevice(CpuDevice()).ok());
-  EXPECT_EQ(*lookup_.Resolve("cpu"), CpuDevice());
+  EXPECT_EQ((*lookup_.Resolve("cpu"))->device, CpuDevice());
   EXPECT_EQ(store_.ListDevices()->size(), 1u);
 }
 
@@ -106,7 +106,7 @@ TEST_F(LookupTest, TheSaltIsPartOfTheKey) {
   ASSERT_TRUE(store_.SetSalt(1).ok());
   Lookup after(&store_, &roster_, &clock_, absl::ZeroDuration(), 1 << 20, &counters_);
   ASSERT_TRUE(after.Start().ok());
-  question_.key = after.KeyOf(*question_.workload, question_.device, Objective{});
+  question_.key = after.KeyOf(*question_.workload, DeviceId(question_.device), Objective{});
   EXPECT_EQ(question_.key.salt, 1);
   EXPECT_EQ(after.Find(question_)->match, Match::kNone);
 }

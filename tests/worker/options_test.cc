@@ -19,7 +19,7 @@ Parsed Parse(std::vector<const char*> words) {
   return ParseOptions(static_cast<int>(words.size()), words.data());
 }
 
-int Run(std::vector<std::string> words) {
+int ExitCode(std::vector<std::string> words) {
   words.insert(words.begin(), "kiln-worker");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -51,12 +51,12 @@ TEST(WorkerOptions, UsageErrorsEndWithTwoAndHelpWithZero) {
 }
 
 TEST(WorkerMain, RefusesWhatItCannotServeBeforeItLooksForAServer) {
-  EXPECT_EQ(Run({"--device", "cuda:0"}), 6);
-  EXPECT_EQ(Run({"--device", "sim:sm_90:H100"}), 6);
-  EXPECT_EQ(Run({"--device", "toaster"}), 2);
-  EXPECT_EQ(Run({"--threads", "4000"}), 2);
-  EXPECT_EQ(Run({"--compiler", "no-such-compiler", "--no-cache"}), 6);
-  EXPECT_EQ(Run({"--temp-dir", "/no/such/directory"}), 6);
+  EXPECT_EQ(ExitCode({"--device", "cuda:0"}), 6);
+  EXPECT_EQ(ExitCode({"--device", "sim:sm_90:H100"}), 6);
+  EXPECT_EQ(ExitCode({"--device", "toaster"}), 2);
+  EXPECT_EQ(ExitCode({"--threads", "4000"}), 2);
+  EXPECT_EQ(ExitCode({"--compiler", "no-such-compiler", "--no-cache"}), 6);
+  EXPECT_EQ(ExitCode({"--temp-dir", "/no/such/directory"}), 6);
 }
 
 }  // namespace

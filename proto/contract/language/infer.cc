@@ -243,14 +243,15 @@ class Inferrer {
     if (b->constant && IsUntyped(*b)) exponent = AsInteger(*b->constant, 64);
     if (exponent && *exponent >= 0 && *exponent <= 4 && !IsUntyped(*a))
       return Typed(Numeric(*a->type));
+    const auto integers_have_none = [&] {
+      return Fail(expr->offset, "integers have powers with literal exponents 0 to 4 only",
+                  "write cast(x, f32) ^ n, or the product");
+    };
+    if (!IsUntyped(*a) && !IsFloat(*a->type) && IsUntyped(*b)) return integers_have_none();
     Result joined =
         Join(expr->args[0], *a, expr->args[1], IsUntyped(*b) && exponent ? Inferred{} : *b);
     if (!joined) return joined;
-    if (!IsUntyped(*joined)) {
-      if (IsFloat(*joined->type)) return joined;
-      return Fail(expr->offset, "integers have powers with literal exponents 0 to 4 only",
-                  "write cast(x, f32) ^ n, or the product");
-    }
+    if (!IsUntyped(*joined)) return IsFloat(*joined->type) ? joined : Result(integers_have_none());
     if (a->constant && b->constant) {
       if (std::optional<Constant> folded = FoldBinary(Op::kPow, *a->constant, *b->constant))
         return Literal(*folded);

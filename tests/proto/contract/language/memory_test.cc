@@ -47,8 +47,9 @@ TEST(Overlap, AgreesWithCounting) {
     ASSERT_EQ(FindOverlap(extents, strides), expected)
         << testing::PrintToString(extents) << testing::PrintToString(strides);
   }
-  EXPECT_GT(overlapping, 400);
-  EXPECT_LT(overlapping, 3600);
+  // Both answers are common among the samples.
+  EXPECT_GT(overlapping, 200);
+  EXPECT_LT(overlapping, 3800);
 }
 
 TEST(Overlap, DecidesLargeOnes) {

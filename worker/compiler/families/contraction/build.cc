@@ -170,7 +170,8 @@ class Builder {
   template <typename Stride>
   void OuterTerms(const Step& step, const Nest& nest, Terms& terms, const Stride& stride) const {
     for (size_t i = 0; i < p_.outer.size(); ++i) {
-      Term(terms, nest.outer[i], stride(i) * step.loops[nest.outer[i]].step);
+      const int loop = nest.outer[i];
+      Term(terms, loop, loop < 0 ? 0 : stride(i) * step.loops[loop].step);
       Term(terms, nest.outer_inside[i], stride(i));
     }
   }
