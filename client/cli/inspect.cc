@@ -21,8 +21,9 @@ namespace {
 
 constexpr int64_t kCountLimit = 1'000'000;  // a larger space is said to have so many at least
 constexpr int kBest = 10;
-constexpr int kSamples = 1500;  // of a space that is too large to be asked in full
-constexpr int kClimbs = 40;     // steps from the best towards better neighbours
+constexpr size_t kAsked = 1500;  // predictions in all; each takes about a millisecond
+constexpr int kSamples = 500;    // of a space that is too large to be asked in full
+constexpr int kClimbs = 40;      // steps from the best towards better neighbours
 
 struct Ranked {
   double predicted_ns;
@@ -42,7 +43,7 @@ class ModelRanking {
 
   void Add(const Schedule& schedule) {
     std::string text = Print(schedule);
-    if (!seen_.insert(text).second) return;
+    if (seen_.size() >= kAsked || !seen_.insert(text).second) return;
     const absl::StatusOr<double> ns = compiler::Predict(workload_, device_, schedule);
     if (ns.ok()) ranked_.insert({*ns, std::move(text), schedule});
   }
