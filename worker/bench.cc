@@ -22,10 +22,12 @@ constexpr absl::Duration kDying = absl::Seconds(2);
 // Of its memory limit: a child that dies beyond this share ran out of memory.
 constexpr double kMemoryShare = 0.75;
 
-int64_t AddressSpaceBytes(pid_t pid) {
+// Of what its limit is on.
+int64_t MemoryBytes(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
-  int64_t pages = 0;
-  return file >> pages ? pages * sysconf(_SC_PAGESIZE) : 0;
+  int64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return (kLimitsAddressSpace ? pages : resident) * sysconf(_SC_PAGESIZE);
 }
 
 absl::Status NoAnswer(absl::string_view what) {
@@ -118,7 +120,7 @@ absl::StatusOr<std::variant<Frame, Death>> Bench::Ask(FrameType type, std::strin
 
 // It took too long: whether by looping or by filling its memory.
 Death Bench::PutDown(absl::Duration limit) {
-  const int64_t used = AddressSpaceBytes(child_->pid());
+  const int64_t used = MemoryBytes(child_->pid());
   child_->Kill();
   child_.reset();
   const std::string time = absl::StrCat("no end within ", absl::FormatDuration(limit));
@@ -137,7 +139,7 @@ Death Bench::Autopsy(const std::optional<FaultNote>& note) {
   Death death{Stage::kCrash,
               note && !note->text.empty() ? note->text : absl::StrCat("crash: ", Print(end)),
               note ? note->entrant : -1};
-  const int64_t used = std::max(note ? note->address_space_bytes : 0, end.peak_bytes);
+  const int64_t used = std::max(note ? note->memory_bytes : 0, end.peak_bytes);
   if (note && note->out_of_bounds) {
     death.stage = Stage::kOutOfBounds;
   } else if (options_.memory_bytes > 0 &&

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "worker/bench_protocol.h"
+#include "worker/compile/child.h"
 #include "worker/verify/guard_fault.h"
 
 namespace kiln::worker {
@@ -22,17 +23,23 @@ namespace {
 int report_descriptor = -1;
 long page_bytes = 4096;
 
-// From /proc/self/statm, whose first number is the address space in pages.
-int64_t AddressSpaceBytes() {
+// From /proc/self/statm, whose first number is the address space in pages, and whose second the
+// resident set.
+int64_t MemoryBytes() {
   const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   char text[64];
   const ssize_t size = read(file, text, sizeof text);
   close(file);
-  int64_t pages = 0;
-  for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; ++i)
-    pages = pages * 10 + (text[i] - '0');
-  return pages * page_bytes;
+  int64_t pages[2] = {0, 0};
+  int field = 0;
+  for (ssize_t i = 0; i < size && field < 2; ++i) {
+    if (text[i] < '0' || text[i] > '9')
+      ++field;
+    else
+      pages[field] = pages[field] * 10 + (text[i] - '0');
+  }
+  return pages[kLimitsAddressSpace ? 0 : 1] * page_bytes;
 }
 
 void Send(bool out_of_bounds, const char* text, size_t size) {
@@ -47,7 +54,7 @@ void Send(bool out_of_bounds, const char* text, size_t size) {
   frame.header.bytes = sizeof frame.fields + size;
   frame.fields[0] = out_of_bounds;
   frame.fields[1] = launched_entrant.load(std::memory_order_relaxed);
-  frame.fields[2] = AddressSpaceBytes();
+  frame.fields[2] = MemoryBytes();
   frame.fields[3] = static_cast<int64_t>(size);
   memcpy(frame.text, text, size);
   // Well below PIPE_BUF: goes out in one piece.

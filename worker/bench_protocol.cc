@@ -313,7 +313,7 @@ std::optional<FaultNote> Decode(absl::string_view payload) {
   Reader r(payload);
   FaultNote value;
   value.out_of_bounds = r.Integer() != 0, value.entrant = r.Integer(),
-  value.address_space_bytes = r.Integer(), value.text = r.Text();
+  value.memory_bytes = r.Integer(), value.text = r.Text();
   return Whole(r, std::move(value));
 }
 

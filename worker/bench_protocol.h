@@ -99,8 +99,8 @@ struct PhaseNote {
 // Written field by field in a signal handler (bench_fault.cc).
 struct FaultNote {
   bool out_of_bounds = false;
-  int64_t entrant = -1;             // of a contest, whose launch was under way
-  int64_t address_space_bytes = 0;  // that the child had in use
+  int64_t entrant = -1;      // of a contest, whose launch was under way
+  int64_t memory_bytes = 0;  // that the child had in use, of the kind that is limited
   std::string text;
 };
 

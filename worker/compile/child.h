@@ -18,6 +18,14 @@
 
 namespace kiln::worker {
 
+// Whether ChildOptions::memory_bytes bounds a child's address space. Not where a sanitizer's shadow
+// memory takes terabytes of it: there the supervisor watches the resident set.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kLimitsAddressSpace = false;
+#else
+inline constexpr bool kLimitsAddressSpace = true;
+#endif
+
 struct ChildOptions {
   std::string supervisor;            // a program that answers --supervise: the worker's own binary
   std::vector<std::string> command;  // searched in PATH if the first has no slash
@@ -26,7 +34,7 @@ struct ChildOptions {
   bool pipes = false;  // its stdin and stdout are input() and output()
   std::string temp_root;  // that the supervisor removes if this process dies; empty: none
   absl::Duration limit = absl::InfiniteDuration();  // wall clock, for the child
-  int64_t memory_bytes = 0;                         // of address space, per process; 0: no limit
+  int64_t memory_bytes = 0;                         // per process; 0: no limit
   int64_t cpu_seconds = 0;                          // per process; 0: no limit
   int64_t file_bytes = 0;                           // of any file it writes; 0: no limit
   bool isolated = false;                            // without a network, where the kernel lets us

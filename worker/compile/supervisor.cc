@@ -31,13 +31,6 @@
 namespace kiln::worker {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-// Shadow memory takes terabytes of address space: the limit is watched on the resident set instead.
-constexpr bool kLimitAddressSpace = false;
-#else
-constexpr bool kLimitAddressSpace = true;
-#endif
-
 struct Task {
   ChildOptions options;
   pid_t parent = 0;  // whoever started us; once it is gone nobody else cleans up
@@ -77,7 +70,7 @@ void LeaveNetwork() {
   close(kControlDescriptor);
   if (options.isolated) LeaveNetwork();
   Limit(RLIMIT_CORE, 0);
-  if (kLimitAddressSpace && options.memory_bytes > 0) Limit(RLIMIT_AS, options.memory_bytes);
+  if (kLimitsAddressSpace && options.memory_bytes > 0) Limit(RLIMIT_AS, options.memory_bytes);
   if (options.cpu_seconds > 0) Limit(RLIMIT_CPU, options.cpu_seconds);
   if (options.file_bytes > 0) Limit(RLIMIT_FSIZE, options.file_bytes);
   if (!options.directory.empty() && chdir(options.directory.c_str()) != 0) {
@@ -147,7 +140,7 @@ int64_t ResidentBytes(pid_t pid) {
 // Waits for the first of: the child's end, the control socket's, the time limit.
 ChildEnd Watch(const Task& task, pid_t child, int signals, rusage* usage) {
   const absl::Time deadline = absl::Now() + task.options.limit;
-  const bool watch_memory = !kLimitAddressSpace && task.options.memory_bytes > 0;
+  const bool watch_memory = !kLimitsAddressSpace && task.options.memory_bytes > 0;
   ChildEnd end;
   while (true) {
     int64_t wait = -1;
