@@ -15,7 +15,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "proto/contract/error.h"
 
@@ -30,6 +32,23 @@ absl::Status CannotStart(const std::string& name, const std::string& why) {
   return MakeError(absl::StatusCode::kUnavailable,
                    absl::StrCat("--local: ", name, " cannot be started: ", why),
                    {"LOCAL_NOT_STARTED", {{"program", name}}});
+}
+
+constexpr char kFolderPrefix[] = "kiln-local-";  // then the owner's process id, "-" and six letters
+
+// Removes the folders of owners that were killed.
+void SweepFolders(const std::filesystem::path& directory) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    int owner = 0;
+    const absl::string_view rest = absl::StripPrefix(name, kFolderPrefix);
+    if (rest.size() == name.size() || !absl::SimpleAtoi(rest.substr(0, rest.find('-')), &owner) ||
+        owner <= 0)
+      continue;
+    if (kill(owner, 0) == 0 || errno != ESRCH) continue;
+    std::filesystem::remove_all(entry.path(), error);
+  }
 }
 
 std::string Beside(const std::string& name) {
@@ -111,8 +130,9 @@ void LocalCluster::Stop() {
 
 absl::Status LocalCluster::MakeFolder() {
   std::error_code error;
-  std::string pattern =
-      (std::filesystem::temp_directory_path(error) / "kiln-local-XXXXXX").string();
+  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
+  if (!error) SweepFolders(directory);
+  std::string pattern = (directory / absl::StrCat(kFolderPrefix, getpid(), "-XXXXXX")).string();
   if (error || mkdtemp(pattern.data()) == nullptr) {
     return CannotStart("kiln-server", absl::StrCat("no temporary folder: ",
                                                    error ? error.message() : strerror(errno)));
