@@ -32,7 +32,8 @@ double RoundMean(const std::vector<Entrant>& entrants, size_t round) {
 bool Ties(const Entrant& a, const Entrant& b) {
   const PairedRatio ratio = Compare(a.rounds_ns, b.rounds_ns);  // above 1: a is faster
   if (ratio.rounds == 0) return false;
-  const double band = std::max(kTieBand, (ratio.hi - ratio.lo) / 2 / ratio.median);
+  const double band =
+      std::clamp((ratio.hi - ratio.lo) / 2 / ratio.median, kTieBand, kWidestTieBand);
   return ratio.median >= 1 - band;
 }
 

@@ -100,6 +100,14 @@ TEST(Contest, TheLibraryWinsOnlyBeyondTheNoiseAndOnlyWhereItMay) {
   EXPECT_THAT(Decide(faster).ties, ElementsAre(1));
 }
 
+TEST(Contest, NoiseMakesNoEqualsOfWhatIsFarApart) {
+  Entrant library = Named("library/1"), own = Named("own/1 x=1");
+  library.library = true;
+  library.rounds_ns = {80, 130, 70, 95, 60, 85, 120, 75};
+  own.rounds_ns = {100, 95, 140, 90, 110, 105, 98, 150};
+  EXPECT_EQ(Decide({own, library}).winner, 1);
+}
+
 TEST(Contest, WithoutRoundsOrEntrantsNobodyWins) {
   EXPECT_EQ(Decide({}).winner, -1);
   EXPECT_EQ(Decide({Named("a")}).winner, -1);
