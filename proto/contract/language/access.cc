@@ -114,10 +114,10 @@ class AccessChecker {
     };
     scope_.errors.Add(read.args[axis]->offset,
                       absl::StrCat("the read can fall outside ", Quote(tensor.name), ": subscript ",
-                                   axis, ", ", PrintExpr(*read.args[axis]), ", runs from ",
+                                   axis, ", ", ShowExpr(*read.args[axis]), ", runs from ",
                                    bound(lo), " to ", bound(hi), ", the axis has ",
                                    scope_.Describe(*tensor.axes[axis].extent), " elements from 0"),
-                      absl::StrCat("say what is read there: ", PrintExpr(read),
+                      absl::StrCat("say what is read there: ", ShowExpr(read),
                                    " else 0; or narrow the range of a variable"));
     return false;
   }

@@ -10,6 +10,8 @@ constexpr size_t kMaxTerms = 256;   // of a polynomial; beyond, only its range i
 constexpr int kMaxSteps = 400;      // substitutions in one search for an extreme
 constexpr int kMaxCornerDims = 10;  // dims whose corners are all tried
 
+bool IsHuge(int64_t value) { return value >= kUnknown || value <= -kUnknown; }
+
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
@@ -57,13 +59,14 @@ Polynomial Affine::Add(const Polynomial& a, const Polynomial& b, int64_t scale) 
     int64_t scaled = 0;
     int64_t& into = sum.terms[monomial];
     if (__builtin_mul_overflow(coefficient, scale, &scaled) ||
-        __builtin_add_overflow(into, scaled, &into) || std::abs(into) >= kUnknown) {
+        __builtin_add_overflow(into, scaled, &into) || IsHuge(into)) {
       return Opaque(kAnything, ReadsTensor(a) || ReadsTensor(b));
     }
     if (into == 0) sum.terms.erase(monomial);
   }
   if (sum.terms.size() > kMaxTerms) {
-    Interval range{Min(sum), Max(sum)};
+    // By intervals: a search for its extremes would add polynomials as large as this one.
+    Interval range = ByIntervals(sum);
     return Opaque(range, ReadsTensor(sum));
   }
   return sum;
@@ -81,7 +84,7 @@ Polynomial Affine::Mul(const Polynomial& a, const Polynomial& b) {
       int64_t coefficient = 0;
       int64_t& into = product.terms[monomial];
       if (monomial.size() > 16 || __builtin_mul_overflow(x, y, &coefficient) ||
-          __builtin_add_overflow(into, coefficient, &into) || std::abs(into) >= kUnknown) {
+          __builtin_add_overflow(into, coefficient, &into) || IsHuge(into)) {
         fits = false;
         break;
       }
@@ -228,9 +231,9 @@ Atom Affine::LastVar(const Polynomial& p) const {
 int64_t Affine::Min(const Polynomial& p) {
   if (min_depth_ == 0) steps_left_ = kMaxSteps;
   constexpr int kMaxDepth = 24;
-  if (--steps_left_ < 0 || min_depth_ >= kMaxDepth) return MinByIntervals(p);
+  if (--steps_left_ < 0 || min_depth_ >= kMaxDepth) return ByIntervals(p).lo;
   ++min_depth_;
-  int64_t best = MinByIntervals(p);
+  int64_t best = ByIntervals(p).lo;
   // The fraction or, without one, the variable that was made last: its range uses none made later.
   Atom fraction = -1, variable = LastVar(p);
   for (const auto& term : p.terms) {
@@ -285,14 +288,15 @@ Interval Affine::AtomRange(Atom atom) {
   }
 }
 
-int64_t Affine::MinByIntervals(const Polynomial& p) {
+Interval Affine::ByIntervals(const Polynomial& p) {
+  if (min_depth_ == 0) steps_left_ = kMaxSteps;
   Interval sum{0, 0};
   for (const auto& [monomial, coefficient] : p.terms) {
     Interval product{coefficient, coefficient};
     for (Atom atom : monomial) product = MulIntervals(product, AtomRange(atom));
     sum = AddIntervals(sum, product);
   }
-  return sum.lo;
+  return sum;
 }
 
 // A polynomial in which no dim is squared takes its extremes at corners of the dims' box.
@@ -314,7 +318,7 @@ int64_t Affine::MinOverDims(const Polynomial& p) {
       int64_t end = corner >> i & 1 ? range.hi : range.lo;
       dims_[used[i]] = {end, end};
     }
-    least = std::min(least, MinByIntervals(p));
+    least = std::min(least, ByIntervals(p).lo);
   }
   dims_ = std::move(saved);
   return least;

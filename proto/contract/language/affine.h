@@ -82,7 +82,7 @@ class Affine {
   Polynomial Negated(const Polynomial& p) { return Add(Number(0), p, -1); }
   Atom FractionAtom(Kind kind, const Polynomial& over, const Polynomial& under);
   Interval AtomRange(Atom atom);
-  int64_t MinByIntervals(const Polynomial& p);
+  Interval ByIntervals(const Polynomial& p);
   int64_t MinOverDims(const Polynomial& p);
   std::optional<Polynomial> WithoutFraction(const Polynomial& p, Atom atom, bool keep_relation);
   std::optional<Polynomial> WithNarrowedFraction(const Polynomial& p, Atom atom);

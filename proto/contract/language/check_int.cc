@@ -122,7 +122,7 @@ bool CheckExtent(Scope* scope, Expr* expr, absl::string_view of_what) {
   std::string shown = lo == hi ? absl::StrCat(lo) : absl::StrCat(lo, "..", hi);
   if (lo <= -kUnknown || hi >= kUnknown) shown = "beyond 2^62";
   scope->errors.Add(
-      expr->offset, absl::StrCat("an extent of ", of_what, " is ", PrintExpr(*expr), " = ", shown),
+      expr->offset, absl::StrCat("an extent of ", of_what, " is ", ShowExpr(*expr), " = ", shown),
       lo < 0 ? "extents are at least 0 under every binding of the dims" : "extents are below 2^40");
   return false;
 }

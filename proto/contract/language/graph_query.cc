@@ -91,7 +91,7 @@ class TermBounds {
     };
     switch (node.op) {
       case Op::kLiteral:
-        return {{}, {node.integer, node.integer}};
+        return {{}, AddIntervals({node.integer, node.integer}, {0, 0})};  // saturates
       case Op::kDim:
         return {{}, {graph_.dims[node.index].lo, graph_.dims[node.index].hi}};
       case Op::kVar:
@@ -134,7 +134,8 @@ class TermBounds {
     Interval range = MulIntervals(Range(linear), {factor, factor});
     for (auto& entry : linear.factors) {
       int64_t scaled = 0;
-      if (__builtin_mul_overflow(entry.second, factor, &scaled) || std::abs(scaled) >= kUnknown)
+      if (__builtin_mul_overflow(entry.second, factor, &scaled) || scaled >= kUnknown ||
+          scaled <= -kUnknown)
         return {{}, range};
       entry.second = scaled;
     }

@@ -71,7 +71,7 @@ bool MatchOutputDims(Scope* scope, const Expr& value, const TensorSymbol& output
                    letters.substr(0, std::max<size_t>(output.axes.size() * 2, 1) - 1), "] = ...");
   for (size_t i = 0; i < output.axes.size(); ++i) {
     const Axis& axis = output.axes[i];
-    std::string dim = PrintExpr(*axis.extent);
+    std::string dim = ShowExpr(*axis.extent);
     auto repeats = [&](const Axis& other) { return axis.dim >= 0 && other.dim == axis.dim; };
     if (axis.dim < 0 || std::count_if(output.axes.begin(), output.axes.end(), repeats) > 1) {
       scope->errors.Add(

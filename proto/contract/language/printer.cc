@@ -229,6 +229,13 @@ std::string PrintExpr(const Expr& expr) {
   return std::move(out.text);
 }
 
+std::string ShowExpr(const Expr& expr) {
+  constexpr size_t kLongest = 80;
+  std::string text = PrintExpr(expr);
+  if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";
+  return text;
+}
+
 std::string PrintTree(const Program& program) {
   std::vector<std::string> dims;
   for (const NamePosition& dim : program.dims) {

@@ -9,6 +9,8 @@
 namespace kiln::language {
 
 std::string PrintExpr(const Expr& expr);
+// The same, cut where it is too long for a message.
+std::string ShowExpr(const Expr& expr);
 std::string PrintTree(const Program& program);
 
 }  // namespace kiln::language

@@ -348,7 +348,7 @@ class SubscriptedStatement {
                           ", and here over axis ", use.axis, " of ", tensor.name, ", ",
                           scope_.Describe(*tensor.axes[use.axis].extent)),
              absl::StrCat("make the dims equal, or give the range: ", name, " in 0..",
-                          PrintExpr(*extent)));
+                          ShowExpr(*extent)));
       }
       scope_.SetRange(static_cast<VarId>(var), nullptr, extent);
     }

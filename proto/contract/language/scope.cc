@@ -98,7 +98,7 @@ const Polynomial& Scope::ExtentOf(const Expr& extent) {
 }
 
 std::string Scope::Describe(const Expr& extent) {
-  std::string text = PrintExpr(extent);
+  std::string text = ShowExpr(extent);
   Polynomial value = PolynomialOf(extent);
   int64_t lo = affine->Min(value), hi = affine->Max(value);
   std::string number = lo == hi ? absl::StrCat(lo) : absl::StrCat(lo, "..", hi);

@@ -133,6 +133,20 @@ TEST(Affine, CollectsTermsAndDividesThem) {
   EXPECT_EQ(affine.Max(affine.Mul(huge, huge)), kUnknown);
 }
 
+// What has too many terms for a polynomial is judged by its range alone.
+TEST(Affine, SumsOfManyQuotientsAreKnownByTheirRange) {
+  std::string sum = "0";
+  for (int k = 2; k < 800; ++k) sum += "+(i+" + std::to_string(k) + ")/" + std::to_string(k);
+  std::string program = "operator F(N) { input x[N]; output y[N]; y[i] = x[" + sum + "] else 0; }";
+  EXPECT_THAT(Check(program, "N=1..9").canonical, HasSubstr("else"));
+  EXPECT_THAT(
+      Refusal("operator F(N) { input x[N]; output y[N]; y[i] = x[" + sum + "]; }", "N=1..9"),
+      testing::AllOf(HasSubstr("runs from 798 to"), HasSubstr("...")));
+  EXPECT_THAT(
+      Refusal("operator F(N) { input x[" + sum + "]; output y[N]; y[i] = x[i]; }", "N=1..9"),
+      HasSubstr("is no dim"));
+}
+
 TEST(Bounds, OfSubscriptsAgreeWithCounting) {
   Workload w = Check(
       "operator F(N) { input x[N]; output y[N]; y[i] = sum(j in 0..3: x[(3*i-2*j+7)/2-i%4] else "
