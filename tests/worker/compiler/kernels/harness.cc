@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstring>
@@ -155,7 +156,7 @@ absl::StatusOr<HostTensor> KernelBatch::Run(int number, const std::vector<HostTe
     if (tensor.kind == TensorKind::kTemporary) continue;
     memory.emplace_back(static_cast<size_t>(SpanElements(graph, tensor)) * Bits(tensor.type) / 8);
     if (t < inputs.size())
-      std::memcpy(memory[t].data(), inputs[t].bytes.data(), inputs[t].bytes.size());
+      std::copy(inputs[t].bytes.begin(), inputs[t].bytes.end(), memory[t].data());
     if (tensor.kind == TensorKind::kOutput) output = static_cast<int>(t);
     bases.push_back(tensor.alias_of >= 0 ? bases[tensor.alias_of] : memory[t].data());
   }
