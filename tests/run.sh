@@ -12,9 +12,6 @@ cd "$(dirname "$0")/.." || exit 1
 source deploy/setup.sh
 
 FUZZ_SECONDS=${FUZZ_SECONDS:-30}
-# Left out of this run, each with its reason; `tests/run.sh quick` runs them.
-LEFT_OUT='worker\.run_job|worker\.agent|client\.cli|worker\.compiler\.(search|kernels\.(edges|golden))|db\.(kill|concurrency)|e2e\.(cancel|sharing|spine)|proto\.contract\.language\.mutation'
-LEFT_OUT_BECAUSE='never seen to end under sanitizers within its time on two cores'
 failed=() times=()
 
 # stage NAME COMMAND...: runs it, keeps its time, remembers a failure and goes on.
@@ -89,7 +86,7 @@ build_asan() {
 run_ctest() {
   local folder=$1
   ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    ctest --test-dir "$folder" -LE slow ${2:+-E "$2"} --output-on-failure -j "$(kiln_jobs)" --no-tests=error 2>&1 | tee "$log"
+    ctest --test-dir "$folder" -LE slow --output-on-failure -j "$(kiln_jobs)" --no-tests=error 2>&1 | tee "$log"
   return "${PIPESTATUS[0]}"
 }
 
@@ -111,8 +108,7 @@ else
     stage "fuzz targets" run_fuzz
   fi
   stage "build/asan: address and undefined sanitizers" build_asan
-  echo "left out ($LEFT_OUT_BECAUSE): $LEFT_OUT"
-  stage "tests" run_ctest build/asan "$LEFT_OUT"
+  stage "tests" run_ctest build/asan
 fi
 
 kiln_say "time of each stage"

@@ -115,7 +115,7 @@ absl::StatusOr<BenchBuffers> BenchBuffers::Make(const Workload& workload, uint64
     }
     const int64_t bytes = static_cast<int64_t>(value.bytes.size());
     KILN_ASSIGN_OR_RETURN(BenchMemory memory, BenchMemory::Make(bytes, OffsetOf(tensor, index)));
-    memcpy(memory.data(), value.bytes.data(), value.bytes.size());
+    if (bytes > 0) memcpy(memory.data(), value.bytes.data(), value.bytes.size());
     buffers.tensors_.push_back(memory.data());
     buffers.memory_.push_back(std::move(memory));
   }

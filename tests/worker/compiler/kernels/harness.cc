@@ -189,7 +189,7 @@ absl::StatusOr<HostTensor> KernelBatch::Run(int number, const std::vector<HostTe
     if (!memory[t].Intact()) return absl::InternalError(absl::StrCat("wrote beside tensor ", t));
     const bool aliased = graph.tensors[output].alias_of == static_cast<int>(t);
     if (t < inputs.size() && !aliased &&
-        std::memcmp(memory[t].data(), inputs[t].bytes.data(), inputs[t].bytes.size()) != 0) {
+        !std::equal(inputs[t].bytes.begin(), inputs[t].bytes.end(), memory[t].data())) {
       return absl::InternalError(absl::StrCat("wrote into input ", t));
     }
   }
