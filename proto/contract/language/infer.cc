@@ -300,7 +300,10 @@ class Inferrer {
 
   Result Reduce(Expr* expr) {
     bool good = true;
-    for (RangeSyntax& range : expr->ranges) good = Int(range.lo) & Int(range.hi) && good;
+    for (RangeSyntax& range : expr->ranges) {
+      good = Int(range.lo) && good;  // of both ends, for all their errors
+      good = Int(range.hi) && good;
+    }
     Result body = Infer(expr->args[0]);
     if (!good || !body) return std::nullopt;
     DType type = IsUntyped(*body) ? DefaultType(*body) : *body->type;
