@@ -16,7 +16,8 @@ bool IsExact(const ReferenceValue& value) { return value.kind == Error::kExact; 
 constexpr double kFunctionUnits = 8;
 constexpr double kApproximate = 0x1p-10;
 
-const char* FunctionName(Op op) {
+const char* FunctionName(Op op, DType type) {
+  const bool wide = type == DType::kF64;
   switch (op) {
     case Op::kExp:
       return "Exp";
@@ -29,13 +30,13 @@ const char* FunctionName(Op op) {
     case Op::kTanh:
       return "Tanh";
     case Op::kSigmoid:
-      return "Sigmoid";
+      return wide ? "SigmoidF64" : "Sigmoid";
     case Op::kErf:
       return "Erf";
     case Op::kGelu:
-      return "Gelu";
+      return wide ? "GeluF64" : "Gelu";
     case Op::kSilu:
-      return "Silu";
+      return wide ? "SiluF64" : "Silu";
     case Op::kFloor:
       return "Floor";
     case Op::kCeil:
@@ -242,7 +243,7 @@ ReferenceValue ReferenceBody::EmitFloat(const Node& node, const std::vector<std:
   const std::string x = a.text, y = b.text;
 
   double own_error = r.unit;  // relative, of this operation's own rounding; 0: it is exact
-  std::string expression, carried, extra;
+  std::string expression, carried;
   switch (node.op) {
     case Op::kNeg:
       expression = absl::StrCat("-", x), carried = ea, own_error = 0;
@@ -279,7 +280,7 @@ ReferenceValue ReferenceBody::EmitFloat(const Node& node, const std::vector<std:
       expression = absl::StrCat("Pow(", x, ", ", y, ")"), own_error = function;
       break;
     default:
-      expression = absl::StrCat(FunctionName(node.op), "(", x, ")");
+      expression = absl::StrCat(FunctionName(node.op, type), "(", x, ")");
       own_error = node.op == Op::kSqrt && !approximate ? r.unit : function;
       if (node.op == Op::kFloor || node.op == Op::kCeil || node.op == Op::kRound) own_error = 0;
   }
@@ -292,27 +293,22 @@ ReferenceValue ReferenceBody::EmitFloat(const Node& node, const std::vector<std:
                                                : "PowError";
       carried = absl::StrCat(name, "(", x, ", ", ea, ", ", y, ", ", eb, ", ", v, ")");
     } else {
-      const std::string f = FunctionName(node.op);
+      const std::string f = FunctionName(node.op, type);
       carried =
           absl::StrCat("Spread(", v, ", ", f, "(", x, " - ", ea, "), ", f, "(", x, " + ", ea, "))");
     }
   }
-  // Written out from erf and exp, these lose what cancels or overflows on the way.
-  if (node.op == Op::kGelu)
-    extra = absl::StrCat(" + ", Hex(kFunctionUnits * r.unit), " * std::fabs(", x, ")");
-  if (node.op == Op::kSigmoid) extra = absl::StrCat(" + ", Hex(1 / r.top));
-  if (node.op == Op::kSilu) extra = absl::StrCat(" + ", Hex(4 / r.top), " * std::fabs(", x, ")");
-  if (exact && extra.empty()) {
+  if (exact) {
     if (own_error == 0) return value;
     value.kind = Error::kRelative;
     value.coefficient = own_error;
     return value;
   }
-  std::string error = exact ? "0.0" : carried;
+  std::string error = carried;
   if (own_error != 0) {
     absl::StrAppend(&error, " + ", Hex(own_error), " * std::fabs(", v, ") + ", Hex(8 * r.floor));
   }
-  SetError(value, absl::StrCat("Bound(", v, ", ", error, extra, ", ", Hex(r.top), ")"));
+  SetError(value, absl::StrCat("Bound(", v, ", ", error, ", ", Hex(r.top), ")"));
   return value;
 }
 

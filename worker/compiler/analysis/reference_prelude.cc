@@ -112,6 +112,10 @@ inline double Erf(double x) { return std::erf(x); }
 inline double Gelu(double x) { return x * (0.5 * std::erfc(-x * 0.70710678118654752440)); }
 inline double Relu(double x) { return Max(x, 0.0); }
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }
+// For programs in f64, whose last digits these need, and range that the others leave.
+inline double SigmoidF64(double x) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(x)))); }
+inline double GeluF64(double x) { return static_cast<double>(x * (0.5L * std::erfc(-x * 0.70710678118654752440084436210484903929L))); }
+inline double SiluF64(double x) { return static_cast<double>(x / (1 + std::exp(-static_cast<long double>(x)))); }
 inline double Floor(double x) { return std::floor(x); }
 inline double Ceil(double x) { return std::ceil(x); }
 inline double Round(double x) { return std::nearbyint(x); }

@@ -77,6 +77,11 @@ int64_t IntegerOperation(Op op, int64_t a, int64_t b) {
   }
 }
 
+// Compositions are done wider than f64, so that they are exact to its last digit: erfc's argument
+// would lose digits that its result needs, and e^-x leave the range before its reciprocal does.
+using Wide = long double;
+constexpr Wide kRootHalf = 0.70710678118654752440084436210484903929L;
+
 double Power(double base, double exponent) {
   if (exponent != std::trunc(exponent) || exponent < 0 || exponent > 4) {
     return std::pow(base, exponent);
@@ -115,15 +120,15 @@ double FloatOperation(Op op, double a, double b) {
     case Op::kTanh:
       return std::tanh(a);
     case Op::kSigmoid:
-      return 1 / (1 + std::exp(-a));
+      return static_cast<double>(1 / (1 + std::exp(-Wide{a})));
     case Op::kErf:
       return std::erf(a);
     case Op::kGelu:  // 0.5 * (1 + erf(t)) without its cancellation
-      return a * (0.5 * std::erfc(-a * M_SQRT1_2));
+      return static_cast<double>(a * (0.5L * std::erfc(-a * kRootHalf)));
     case Op::kRelu:
       return Maximum(a, 0);
     case Op::kSilu:
-      return a / (1 + std::exp(-a));
+      return static_cast<double>(a / (1 + std::exp(-Wide{a})));
     case Op::kFloor:
       return std::floor(a);
     case Op::kCeil:

@@ -30,7 +30,15 @@ const std::map<std::string, std::string>& Definitions() {
        "static inline T sigmoid(T x) {\n"
        "  const T e = __builtin_expF(-__builtin_fabsF(x));\n"
        "  return (x >= 0 ? 1 : x != x ? x : e) / (1 + e);\n}\n"},
-      {"silu", "static inline T silu(T x) { return x * sigmoid(x); }\n"},
+      // e^x is denormal, and has lost digits, before x * e^x is: so that far down it comes in two
+      // halves.
+      {"silu",
+       "static inline T silu(T x) {\n"
+       "  if (x < -80) {\n"
+       "    const T half = __builtin_expF(x / 2);\n"
+       "    return x * half * half;\n"
+       "  }\n"
+       "  return x * sigmoid(x);\n}\n"},
   };
   return *definitions;
 }
