@@ -16,7 +16,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "tests/bench/kernels/shapes.h"
 #include "tests/bench/kernels/subject.h"
 #include "worker/compiler/compiler.h"
 #include "worker/compiler/search/search.h"
@@ -27,65 +29,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-struct Shape {
-  std::string group;  // "square", "odd", "thin" (at most 8 rows), "constant"
-  std::string text;   // "1024x1024x1024": M, N, K; "32*..." batched; "...T" both sides transposed;
-                      // "...C" constant B
-};
-
-std::vector<Shape> Shapes() {
-  std::vector<Shape> shapes;
-  for (int64_t n : {128, 256, 512, 1024, 2048, 1000, 2047})
-    shapes.push_back({"square", absl::StrCat(n, "x", n, "x", n)});
-  for (const char* text : {"1x4096x4096", "8x4096x4096"}) shapes.push_back({"thin", text});
-  for (const char* text :
-       {"64x4096x4096", "4096x64x4096", "4096x4096x64", "127x8191x253", "384x384x6144",
-        "3136x64x576", "196x512x4608", "32*128x128x64", "768x768x768T"}) {
-    shapes.push_back({"odd", text});
-  }
-  for (const char* text : {"64x4096x4096C", "1024x1024x1024C"})
-    shapes.push_back({"constant", text});
-  return shapes;
-}
-
-Workload MakeWorkload(const std::string& text) {
-  long long batch = 0, m = 0, n = 0, k = 0;
-  char kind = ' ';
-  if (std::sscanf(text.c_str(), "%lld*%lldx%lldx%lld", &batch, &m, &n, &k) != 4) {
-    batch = 0;
-    if (std::sscanf(text.c_str(), "%lldx%lldx%lld%c", &m, &n, &k, &kind) < 3) std::abort();
-  }
-  WorkloadSpec spec;
-  if (batch > 0) {
-    spec.program =
-        "operator P(B,M,N,K) { input A[B,M,K], X[B,K,N]; output C[B,M,N]; C[b,i,j] = "
-        "sum(A[b,i,k]*X[b,k,j]); }";
-    spec.dims["B"] = {batch, batch};
-  } else if (kind == 'T') {
-    spec.program =
-        "operator P(M,N,K) { input A[K,M], B[N,K]; output C[M,N]; C[i,j] = sum(A[k,i]*B[j,k]); }";
-  } else {
-    spec.program =
-        absl::StrCat("operator P(M,N,K) { input A[M,K]; ", kind == 'C' ? "constant" : "input",
-                     " B[K,N]; output C[M,N]; C[i,j] = sum(A[i,k]*B[k,j]); }");
-  }
-  spec.dims["M"] = {m, m};
-  spec.dims["N"] = {n, n};
-  spec.dims["K"] = {k, k};
-  auto workload = CheckWorkload(spec);
-  if (!workload.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(workload.status().message()).c_str());
-    std::exit(1);
-  }
-  return *workload;
-}
-
-double Flops(const Workload& workload) {
-  double flops = 2;
-  for (const auto& [name, binding] : workload.spec.dims) flops *= static_cast<double>(binding.lo);
-  return flops;
-}
 
 double Quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
@@ -98,10 +41,10 @@ double Now() {
 }
 
 // The least of several short samples: what noise from other processes disturbs least.
-double Quick(const Subject& subject, double give_up_ns) {
+double Quick(const Subject& subject, double give_up_ns, bool busy) {
   double best = 1e300;
   for (int i = 0; i < 6; ++i) {
-    best = std::min(best, subject.Time(0.008).nanoseconds);
+    best = std::min(best, subject.Time(0.008, busy).nanoseconds);
     if (i >= 1 && best > give_up_ns) break;
   }
   return best;
@@ -121,6 +64,9 @@ struct Settings {
   double seconds = 20;
   int rounds = 25;
   uint64_t seed = 1;
+  bool busy = false;
+  std::vector<std::string> given;  // try these alone: knobs to change in the default schedule
+  std::string trials;              // a file to append every trial to; empty: none
 };
 
 struct Found {
@@ -129,63 +75,124 @@ struct Found {
   int best_rank = 0;  // of the final winner among the measured ones, by the model
 };
 
-Found SearchFor(const Workload& workload, const DeviceFingerprint& device, const Settings& settings,
-                kiln_pool* pool, const Operands& operands, const std::vector<float>& want,
-                const std::string& directory) {
-  Found found;
-  auto family = compiler::MatchFamily(workload, device, nullptr);
-  if (!family.ok()) return found;
-  auto space = (*family)->MakeSpace(workload, device);
-  if (!space.ok()) return found;
-  auto predict = [&](const Schedule& schedule) {
-    auto ns = compiler::Predict(workload, device, schedule);
-    return ns.ok() ? *ns : 1e300;
-  };
-  compiler::SearchOptions options;
-  options.seed = settings.seed;
-  options.max_trials = 100000;
-  options.seeds = {(*space)->default_schedule()};
-  auto search = compiler::MakeSearch(**space, options, predict);
-  std::vector<std::pair<double, double>> measured;  // predicted, measured
-  const double end = Now() + settings.seconds;
-  while (Now() < end) {
-    const std::vector<Schedule> batch = search->Propose(4);
-    if (batch.empty()) break;
-    for (const Schedule& schedule : batch) {
-      if (Now() >= end) break;
-      Outcome outcome;
-      outcome.schedule = schedule;
-      outcome.predicted_ns = predict(schedule);
-      auto subject = Subject::Make(workload, device, schedule, directory, pool, operands);
-      if (!subject.ok()) {
-        std::fprintf(stderr, "%s: %s\n", Print(schedule).c_str(),
-                     std::string(subject.status().message()).c_str());
-        outcome.stage = Stage::kCompile;
-      } else if (!Agrees(operands, want, static_cast<double>(workload.spec.dims.at("K").lo))) {
-        std::fprintf(stderr, "%s: wrong\n", Print(schedule).c_str());
-        outcome.stage = Stage::kMismatch;
-      } else {
-        (*subject)->best_ns =
-            Quick(**subject, found.finalists.empty() ? 1e300 : 1.3 * found.finalists[0]->best_ns);
-        outcome.measurement.emplace().median_ns = (*subject)->best_ns;
-        outcome.measurement->min_ns = (*subject)->best_ns;
-        outcome.measurement->samples = 6;
-        measured.push_back({outcome.predicted_ns, (*subject)->best_ns});
-        found.finalists.push_back(*std::move(subject));
-        std::sort(found.finalists.begin(), found.finalists.end(),
-                  [](const auto& x, const auto& y) { return x->best_ns < y->best_ns; });
-        if (found.finalists.size() > 3) found.finalists.pop_back();
+// One shape's search: makes, checks and times candidates, and keeps the best three.
+class Trials {
+ public:
+  Trials(const std::string& shape, const Workload& workload, const DeviceFingerprint& device,
+         const Settings& settings, kiln_pool* pool, const Operands& operands,
+         const std::vector<float>& want, const std::string& directory)
+      : shape_(shape),
+        workload_(workload),
+        device_(device),
+        settings_(settings),
+        pool_(pool),
+        operands_(operands),
+        want_(want),
+        directory_(directory) {}
+
+  Found Run() {
+    auto family = compiler::MatchFamily(workload_, device_, nullptr);
+    if (!family.ok()) return {};
+    auto space = (*family)->MakeSpace(workload_, device_);
+    if (!space.ok()) return {};
+    if (settings_.given.empty()) {
+      Search(**space);
+    } else {
+      for (const std::string& knobs : settings_.given) {
+        Schedule schedule = (*space)->default_schedule();
+        for (const auto& knob : absl::StrSplit(knobs, ' ', absl::SkipEmpty())) {
+          const std::vector<std::string> set = absl::StrSplit(knob, '=');
+          if (set.size() == 2) schedule.knobs[set[0]] = std::atoll(set[1].c_str());
+        }
+        Try(schedule);
       }
-      ++found.trials;
-      search->Observe(outcome);
+    }
+    auto best = std::min_element(measured_.begin(), measured_.end(),
+                                 [](const auto& x, const auto& y) { return x.second < y.second; });
+    for (const auto& [predicted, ns] : measured_)
+      found_.best_rank += best != measured_.end() && predicted <= best->first;
+    return std::move(found_);
+  }
+
+ private:
+  double Predicted(const Schedule& schedule) const {
+    auto ns = compiler::Predict(workload_, device_, schedule);
+    return ns.ok() ? *ns : 1e300;
+  }
+
+  void Search(const compiler::Space& space) {
+    compiler::SearchOptions options;
+    options.seed = settings_.seed;
+    options.max_trials = 100000;
+    options.seeds = {space.default_schedule()};
+    auto search =
+        compiler::MakeSearch(space, options, [this](const Schedule& s) { return Predicted(s); });
+    const double end = Now() + settings_.seconds;
+    while (Now() < end) {
+      const std::vector<Schedule> batch = search->Propose(4);
+      if (batch.empty()) break;
+      for (const Schedule& schedule : batch) {
+        if (Now() >= end) break;
+        search->Observe(Try(schedule));
+      }
     }
   }
-  auto best = std::min_element(measured.begin(), measured.end(),
-                               [](const auto& x, const auto& y) { return x.second < y.second; });
-  for (const auto& [predicted, ns] : measured)
-    found.best_rank += best != measured.end() && predicted <= best->first;
-  return found;
-}
+
+  Outcome Try(const Schedule& schedule) {
+    ++found_.trials;
+    Outcome outcome;
+    outcome.schedule = schedule;
+    outcome.predicted_ns = Predicted(schedule);
+    auto subject = Subject::Make(workload_, device_, schedule, directory_, pool_, operands_);
+    if (!subject.ok()) {
+      std::fprintf(stderr, "%s: %s\n", Print(schedule).c_str(),
+                   std::string(subject.status().message()).c_str());
+      outcome.stage = Stage::kCompile;
+    } else if (!Agrees(operands_, want_, static_cast<double>(workload_.spec.dims.at("K").lo))) {
+      std::fprintf(stderr, "%s: wrong\n", Print(schedule).c_str());
+      outcome.stage = Stage::kMismatch;
+    } else {
+      Measure(*std::move(subject), &outcome);
+    }
+    return outcome;
+  }
+
+  void Measure(std::unique_ptr<Subject> subject, Outcome* outcome) {
+    std::vector<std::unique_ptr<Subject>>& finalists = found_.finalists;
+    const double ns =
+        Quick(*subject, finalists.empty() ? 1e300 : 1.3 * finalists[0]->best_ns, settings_.busy);
+    subject->best_ns = ns;
+    outcome->measurement.emplace().median_ns = ns;
+    outcome->measurement->min_ns = ns;
+    outcome->measurement->samples = 6;
+    measured_.push_back({outcome->predicted_ns, ns});
+    if (!settings_.trials.empty()) {
+      std::ofstream(settings_.trials, std::ios::app)
+          << json{{"shape", shape_},
+                  {"threads", settings_.threads},
+                  {"schedule", Print(outcome->schedule)},
+                  {"predicted_ns", outcome->predicted_ns},
+                  {"measured_ns", ns}}
+                 .dump()
+          << "\n";
+    }
+    finalists.push_back(std::move(subject));
+    std::sort(finalists.begin(), finalists.end(),
+              [](const auto& x, const auto& y) { return x->best_ns < y->best_ns; });
+    if (finalists.size() > 3) finalists.pop_back();
+  }
+
+  const std::string& shape_;
+  const Workload& workload_;
+  const DeviceFingerprint& device_;
+  const Settings& settings_;
+  kiln_pool* pool_;
+  const Operands& operands_;
+  const std::vector<float>& want_;
+  const std::string& directory_;
+  Found found_;
+  std::vector<std::pair<double, double>> measured_;  // predicted, measured
+};
 
 json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& settings,
          kiln_pool* pool, const std::string& directory) {
@@ -196,7 +203,8 @@ json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& se
   if (!library.ok())
     return {{"shape", shape.text}, {"error", std::string(library.status().message())}};
   const std::vector<float> want(operands.output(), operands.output() + operands.output_elements());
-  Found found = SearchFor(workload, device, settings, pool, operands, want, directory);
+  Found found =
+      Trials(shape.text, workload, device, settings, pool, operands, want, directory).Run();
   if (found.finalists.empty()) return {{"shape", shape.text}, {"error", "no candidate"}};
 
   const size_t entrants = found.finalists.size() + 1;
@@ -207,7 +215,8 @@ json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& se
     bool undisturbed = true;
     for (size_t i = 0; i < entrants; ++i) {
       const size_t turn = (i + static_cast<size_t>(round)) % entrants;
-      const Sample sample = (turn == 0 ? **library : *found.finalists[turn - 1]).Time(0.012);
+      const Sample sample =
+          (turn == 0 ? **library : *found.finalists[turn - 1]).Time(0.012, settings.busy);
       undisturbed &= sample.undisturbed;
       ns.resize(entrants);
       ns[turn] = sample.nanoseconds;
@@ -290,6 +299,13 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "search per shape")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "interleaved rounds per shape")
       ->capture_default_str();
+  app.add_flag("--busy", settings.busy,
+               "time by processor time: one thread, on a machine that is not quiet");
+  app.add_option("--try", settings.given,
+                 "instead of a search: the default schedule with these knobs, as \"kc=64 nc=512\"")
+      ->allow_extra_args(false);
+  app.add_option("--trials", settings.trials,
+                 "append every trial to this file, a line of JSON each");
   app.add_option("--seed", settings.seed)->capture_default_str();
   app.add_option("--state", state, "results so far; shapes in it are not run again")
       ->capture_default_str();

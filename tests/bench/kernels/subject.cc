@@ -131,24 +131,23 @@ void Subject::Launch() const {
     std::abort();
 }
 
-Sample Subject::Time(double seconds) const {
+Sample Subject::Time(double seconds, bool by_busy) const {
   const int64_t preempted = Preemptions();
   const double start = Seconds(CLOCK_MONOTONIC_RAW), busy = Seconds(CLOCK_PROCESS_CPUTIME_ID);
   double end = start;
   int64_t launches = 0;
-  for (int64_t batch = 1; end - start < seconds; batch *= 2) {
+  for (int64_t batch = 1; end - start < seconds;) {
     for (int64_t i = 0; i < batch; ++i) Launch();
     launches += batch;
     end = Seconds(CLOCK_MONOTONIC_RAW);
     // No more than are needed, by what has been seen.
-    batch = std::max<int64_t>(
-        1, std::min<int64_t>(batch, static_cast<int64_t>((start + seconds - end) * launches /
-                                                         (end - start) / 2)));
+    const double left = (start + seconds - end) * static_cast<double>(launches) / (end - start);
+    batch = std::max<int64_t>(1, std::min(batch * 2, static_cast<int64_t>(left)));
   }
+  const double ours = Seconds(CLOCK_PROCESS_CPUTIME_ID) - busy;
   Sample sample;
-  sample.nanoseconds = (end - start) / static_cast<double>(launches) * 1e9;
-  sample.undisturbed = Preemptions() == preempted &&
-                       Seconds(CLOCK_PROCESS_CPUTIME_ID) - busy >= kOurs * (end - start);
+  sample.nanoseconds = (by_busy ? ours : end - start) / static_cast<double>(launches) * 1e9;
+  sample.undisturbed = by_busy || (Preemptions() == preempted && ours >= kOurs * (end - start));
   return sample;
 }
 

@@ -52,7 +52,8 @@ class Subject {
   const Schedule& schedule() const { return schedule_; }
   void Launch() const;
   // Launches as often as fill `seconds`, once at least.
-  Sample Time(double seconds) const;
+  // `busy`: by the process's processor time, for one thread on a machine that is not quiet.
+  Sample Time(double seconds, bool busy = false) const;
   double best_ns = 0;  // of the search
 
  private:

@@ -13,33 +13,34 @@ using tile::LeafCount;
 using tile::StepCount;
 using tile::UseCount;
 
-// Facts that fingerprints do not carry: typical of the out-of-order cores of the last ten years
-// (Agner Fog's instruction tables for Haswell to Zen 4, Cortex-A76 to Neoverse V1). Cycles, unless
-// said otherwise.
-constexpr double kGigahertz = 3.0;
-constexpr double kFmasPerCycle = 2, kLoadsPerCycle = 2, kIssuePerCycle = 4.5;
-constexpr double kFmaLatency = 4;
-constexpr double kTileCall = 18;     // call, prologue, loop exit (mispredicted half of the time)
-constexpr double kBlockStart = 300;  // taking a block from the pool
-constexpr double kStepStart =
-    6000;                           // waking threads, and waiting for the last one, several threads
-constexpr double kStepAlone = 200;  // one thread
-constexpr double kCopyPerElement = 1.1;  // scalar packing of strided elements
-constexpr double kCopyPerVector = 2;     // load, store, addresses
-// Cycles per byte that out-of-order execution and prefetching leave visible, from the next level
-// out.
-constexpr double kFromL2 = 1.0 / 96, kFromL3 = 1.0 / 20, kFromMemory = 1.0 / 3.5;
-constexpr double kMemorySharing =
-    0.6;  // how much one more thread adds to the time of memory traffic of each
+// Of the first level, which virtual addresses index: pages of 4 KiB on x86-64 and arm64 servers.
+constexpr double kFirstWayBytes = 4096;
+// Of the second level, on most cores.
+constexpr double kSecondWayBytes = 65536;
+constexpr double kLineBytes = 64;
 
-struct Caches {
-  double l1, l2, l3;
+// way_bytes 0: so many ways that none runs out.
+struct Cache {
+  double bytes, way_bytes;
 };
 
-// Outermost loop depth such that everything inside one of its iterations fits.
-size_t FittingDepth(const StepCount& step, const LeafCount& leaf, double capacity) {
+struct Caches {
+  Cache first, second, third;
+};
+
+bool Fits(const UseCount& use, size_t depth, const Cache& cache) {
+  if (cache.way_bytes == 0) return true;
+  const double ways =
+      use.boxes[std::min(depth, use.boxes.size() - 1)].Ways(cache.way_bytes, kLineBytes);
+  return ways <= std::max(1.0, cache.bytes / cache.way_bytes);
+}
+
+// The outermost loop depth such that everything inside one of its iterations fits; one more than
+// there are loops, where not even the innermost iteration does.
+size_t FittingDepth(const StepCount& step, const LeafCount& leaf, const Cache& cache) {
   for (size_t d = 0; d <= leaf.loops.size(); ++d) {
     double total = 0;
+    bool fits = true;
     for (const LeafCount& other : step.leaves) {
       // Leaves that share the d outermost loops share the cache; the others run at another time.
       const bool together =
@@ -47,76 +48,95 @@ size_t FittingDepth(const StepCount& step, const LeafCount& leaf, double capacit
           std::equal(leaf.loops.begin(), leaf.loops.begin() + static_cast<std::ptrdiff_t>(d),
                      other.loops.begin());
       if (!together) continue;
-      for (const UseCount& use : other.uses)
+      for (const UseCount& use : other.uses) {
         total += use.footprint[std::min(d, use.footprint.size() - 1)] * (&other == &leaf ? 1 : 0.5);
+        if (&other == &leaf) fits &= Fits(use, d, cache);
+      }
     }
-    if (total <= capacity) return d;
+    // A part of each cache is other data's.
+    if (fits && total <= 0.9 * cache.bytes) return d;
   }
-  return leaf.loops.size();
+  return leaf.loops.size() + 1;
 }
 
-// Bytes that a leaf moves into a cache of this capacity, over the whole step.
-double Traffic(const StepCount& step, const LeafCount& leaf, double capacity) {
-  const size_t d = FittingDepth(step, leaf, capacity);
+// Bytes that a leaf moves into a cache from the level behind it, over the whole step; a jump in
+// that level costs as much as `jump` bytes, at most `longest` times the line's own time. Places
+// that a tile stores to are asked for ahead.
+double Traffic(const StepCount& step, const LeafCount& leaf, const Cache& cache, double write_back,
+               double jump, double longest) {
+  const size_t d = FittingDepth(step, leaf, cache);
+  if (d == 0) return 0;  // there since the launch before
   double bytes = 0;
   for (const UseCount& use : leaf.uses) {
-    double times = 1;
-    for (size_t l = 0; l < d; ++l) {
-      // What the innermost of the outer loops does not move stays.
-      if (l + 1 == d && !use.moves[l]) continue;
-      times *= leaf.trips[l];
+    double fetches = 1;
+    for (size_t l = 0; l < std::min(d, leaf.trips.size()); ++l) {
+      // What fits stays while the innermost of the loops around it does not move it.
+      if (l + 1 != d || use.moves[l]) fetches *= leaf.trips[l];
     }
-    bytes += times * use.footprint[d] * (use.writes ? 1.5 : 1);
+    const double jumps =
+        use.writes ? 0 : std::min(longest, jump / std::max(kLineBytes, use.run_bytes));
+    bytes += fetches * use.footprint[std::min(d, leaf.loops.size())] *
+             (use.writes ? write_back : 1) * (1 + jumps);
   }
   return bytes;
 }
 
-double ComputeCycles(const LeafCount& leaf, int lanes) {
+double ComputeCycles(const LeafCount& leaf, int lanes, const Costs& costs) {
   if (leaf.elements > 0) {
     const bool contiguous = leaf.uses.front().footprint.back() < leaf.uses.front().bytes * 2.5;
     return leaf.executions *
-           (kTileCall +
-            leaf.elements * (contiguous ? kCopyPerVector / lanes + 0.12 : kCopyPerElement));
+           (costs.tile_call +
+            leaf.elements * (contiguous ? costs.copy_vector / lanes + 0.12 : costs.copy_element));
   }
-  double cycles = kTileCall + leaf.accumulators * 3;
+  const size_t operands = leaf.depth > 0 ? 2 : 0;
+  double cycles = costs.tile_call + leaf.accumulators * costs.tile_transfer *
+                                        static_cast<double>(leaf.uses.size() - operands);
   if (leaf.depth > 0) {
     const double fmas = leaf.vector_fmas / leaf.depth,
                  loads = (leaf.vector_loads + leaf.broadcasts) / leaf.depth;
-    const double per_step = std::max({fmas / kFmasPerCycle, loads / kLoadsPerCycle, kFmaLatency,
-                                      (fmas + loads + 2) / kIssuePerCycle});
-    cycles += per_step * leaf.depth + (leaf.dot ? leaf.accumulators * 10 : 0);
+    const double per_step =
+        std::max({fmas / costs.fmas_per_cycle, loads / costs.loads_per_cycle, costs.fma_latency,
+                  (fmas + loads + 2) / costs.issued_per_cycle});
+    cycles += per_step * leaf.depth + (leaf.dot ? leaf.accumulators * costs.dot_total : 0);
   }
   return leaf.executions * cycles;
 }
 
 }  // namespace
 
-double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint& device) {
+double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint& device,
+                          const Costs& costs) {
   const tile::Counts counts = tile::Count(program, device.line_bytes > 0 ? device.line_bytes : 64);
   const double threads = std::max(1, device.threads);
-  // A part of each cache is other data's.
-  const Caches caches{
-      0.9 * (device.l1d_bytes > 0 ? device.l1d_bytes : 32768),
-      0.8 * (device.l2_bytes > 0 ? device.l2_bytes : 262144),
-      0.8 * (device.l3_bytes > 0 ? device.l3_bytes : 2097152) / std::max(1, device.l3_sharing)};
+  const double third = device.l3_bytes > 0 ? device.l3_bytes : 2097152;
+  const Caches caches{{device.l1d_bytes > 0 ? device.l1d_bytes * 1.0 : 32768, kFirstWayBytes},
+                      {device.l2_bytes > 0 ? device.l2_bytes * 1.0 : 262144, kSecondWayBytes},
+                      {third / std::max(1, device.l3_sharing), 0}};
+  const int lanes = std::max(1, device.vector_bits / 32);
   double cycles = 0;
   for (const StepCount& step : counts.steps) {
     if (step.kind == tile::StepKind::kPrepack || step.blocks == 0) continue;
-    double work = 0;
-    for (const LeafCount& leaf : step.leaves) {
-      const int lanes = std::max(1, device.vector_bits / 32);
-      const double memory =
-          Traffic(step, leaf, caches.l3) * kFromMemory *
-          (1 + kMemorySharing * (std::min(threads, static_cast<double>(step.blocks)) - 1));
-      work += ComputeCycles(leaf, lanes) + Traffic(step, leaf, caches.l1) * kFromL2 +
-              Traffic(step, leaf, caches.l2) * kFromL3 + memory;
-    }
     const double blocks = static_cast<double>(step.blocks);
+    const double sharing = 1 + costs.memory_sharing * (std::min(threads, blocks) - 1);
+    double near = 0, far = 0;  // cycles of the core and its caches, and of memory
+    for (const LeafCount& leaf : step.leaves) {
+      near += ComputeCycles(leaf, lanes, costs) +
+              Traffic(step, leaf, caches.first, costs.write_back, 0, 0) * costs.from_l2 +
+              Traffic(step, leaf, caches.second, costs.write_back, costs.l3_jump_bytes,
+                      costs.l3_longest_jump) *
+                  costs.from_l3;
+      far += Traffic(step, leaf, caches.third, costs.write_back, costs.jump_bytes,
+                     costs.longest_jump) *
+             costs.from_memory * sharing;
+    }
+    // Between overlapping wholly (infinite) and not at all (1).
+    const double work =
+        std::pow(std::pow(near, costs.overlap) + std::pow(far, costs.overlap), 1 / costs.overlap);
     const double rounds = std::ceil(blocks / threads);
-    cycles +=
-        work / blocks * rounds + kBlockStart * rounds + (threads > 1 ? kStepStart : kStepAlone);
+    cycles += work / blocks * rounds + costs.block_start * rounds +
+              (threads > 1 ? costs.step_start : costs.step_alone);
   }
-  return cycles / kGigahertz;
+  return cycles / costs.gigahertz;
 }
 
 }  // namespace kiln::compiler::model

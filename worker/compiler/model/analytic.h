@@ -4,10 +4,12 @@
 #pragma once
 
 #include "proto/contract/device.h"
+#include "worker/compiler/model/costs.h"
 #include "worker/compiler/tile/program.h"
 
 namespace kiln::compiler::model {
 
-double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint& device);
+double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint& device,
+                          const Costs& costs = {});
 
 }  // namespace kiln::compiler::model

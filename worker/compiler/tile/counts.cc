@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace kiln::compiler::tile {
 namespace {
@@ -37,22 +38,39 @@ double AverageSize(const Program& program, const TileDim& dim) {
   return static_cast<double>(extent) / static_cast<double>(tiles);
 }
 
-// Distinct bytes in whole lines of a box: strides in elements and counts.
-double BoxBytes(std::vector<std::pair<int64_t, double>> box, double element, double line) {
-  std::sort(box.begin(), box.end());
-  double run = 1, elements = 1;
-  for (const auto& [stride, count] : box) {
-    if (stride == 0 || count <= 1) continue;
-    elements *= count;
-    // Neighbours in memory make longer runs.
-    if (static_cast<double>(stride) <= run * 1.0001)
-      run = std::max(run, static_cast<double>(stride) * (count - 1) + run);
+// Adds a side, unless it leads nowhere else.
+void Widen(Box& box, int64_t stride, double count) {
+  stride = std::abs(stride);
+  if (stride == 0 || count <= 1) return;
+  auto after = std::find_if(box.sides.begin(), box.sides.end(),
+                            [&](const Box::Side& side) { return side.stride > stride; });
+  box.sides.insert(after, {stride, count});
+}
+
+// Elements of a run, and all of them.
+struct Runs {
+  double length = 1, elements = 1;
+};
+Runs RunsOf(const Box& box) {
+  Runs runs;
+  for (const Box::Side& side : box.sides) {
+    runs.elements *= side.count;
+    // Neighbours in memory make longer runs; averages over clipped sizes are rounded up for it.
+    const double stride = static_cast<double>(side.stride);
+    if (stride <= runs.length * 1.0001) runs.length += stride * (std::ceil(side.count) - 1);
   }
-  const double run_bytes = run * element;
-  // A run that starts anywhere touches on the average one line more than it fills, less one
-  // element.
-  const double touched = run_bytes >= line * 16 ? run_bytes : std::ceil(run_bytes / line) * line;
-  return elements / run * touched;
+  return runs;
+}
+
+double Streams(const Box& box) {
+  const Runs runs = RunsOf(box);
+  return runs.elements / runs.length;
+}
+
+// Bytes of the lines that a run touches: one that starts anywhere touches on the average one line
+// more than it fills, less one element, which matters to short ones.
+double TouchedBytes(double run_bytes, double line) {
+  return run_bytes >= line * 16 ? run_bytes : std::ceil(run_bytes / line) * line;
 }
 
 class Counter {
@@ -137,24 +155,30 @@ class Counter {
     use.buffer = view.buffer;
     use.writes = writes;
     const double element = Bits(program_.buffers[view.buffer].type) / 8.0;
-    std::vector<std::pair<int64_t, double>> box;
+    Box box{{}, element};
     double elements = 1;
     for (size_t d = 0; d < dims.size(); ++d) {
       const double size = AverageSize(program_, dims[d]);
       elements *= size;
-      box.push_back({std::abs(view.strides[d]), size});
+      Widen(box, view.strides[d], size);
     }
     use.bytes = elements * element;
     const std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
     use.footprint.assign(around.size() + 1, 0);
     use.moves.assign(around.size(), false);
-    use.footprint[around.size()] = BoxBytes(box, element, line_);
+    use.boxes.assign(around.size() + 1, box);
+    use.run_bytes = RunsOf(box).length * element;
+    bool follows = Streams(box) <= kStreams;
+    use.footprint[around.size()] = box.Bytes(line_);
     for (size_t l = around.size(); l-- > 0;) {
       auto factor = factors.find(around[l]);
-      const int64_t stride = factor == factors.end() ? 0 : std::abs(factor->second);
+      const int64_t stride = factor == factors.end() ? 0 : factor->second;
       use.moves[l] = stride != 0 && trips[l] > 1;
-      box.push_back({stride, trips[l]});
-      use.footprint[l] = BoxBytes(box, element, line_);
+      Widen(box, stride, trips[l]);
+      use.boxes[l] = box;
+      follows &= Streams(box) <= kStreams;
+      if (follows) use.run_bytes = RunsOf(box).length * element;
+      use.footprint[l] = box.Bytes(line_);
     }
     return use;
   }
@@ -165,6 +189,27 @@ class Counter {
 };
 
 }  // namespace
+
+double Box::Bytes(double line_bytes) const {
+  const Runs runs = RunsOf(*this);
+  return runs.elements / runs.length * TouchedBytes(runs.length * element_bytes, line_bytes);
+}
+
+double Box::Ways(double way_bytes, double line_bytes) const {
+  double run = 1, spread = 1;  // elements; places of a run in the way
+  for (const Side& side : sides) {
+    const double stride = static_cast<double>(side.stride);
+    if (stride <= run * 1.0001) {
+      run += stride * (std::ceil(side.count) - 1);
+      continue;
+    }
+    const int64_t way = std::llround(way_bytes), step = std::llround(stride * element_bytes);
+    spread *= std::min(side.count, static_cast<double>(way / std::gcd(way, step)));
+  }
+  const double covered =
+      std::min(way_bytes, spread * TouchedBytes(run * element_bytes, line_bytes));
+  return Bytes(line_bytes) / covered;
+}
 
 Counts Count(const Program& program, int line_bytes) { return Counter(program, line_bytes).Run(); }
 

@@ -10,6 +10,24 @@
 
 namespace kiln::compiler::tile {
 
+// Elements that are reached together: `count` of them `stride` elements apart, on each side.
+struct Box {
+  struct Side {
+    int64_t stride = 0;
+    double count = 1;
+  };
+  std::vector<Side> sides;  // by ascending stride
+  double element_bytes = 4;
+
+  // Distinct bytes, in whole lines.
+  double Bytes(double line_bytes) const;
+  // Lines that meet in one set, of the sets in use, of a cache with ways of this size.
+  double Ways(double way_bytes, double line_bytes) const;
+};
+
+// Places that prefetchers of today follow at a time.
+inline constexpr double kStreams = 32;
+
 // One view of a leaf (a copy or a tile) in its loop nest.
 struct UseCount {
   int buffer = -1;
@@ -17,7 +35,10 @@ struct UseCount {
   double bytes = 0;               // accessed by one execution, each element once
   std::vector<double> footprint;  // [d]: distinct bytes, in whole cache lines, while the d
                                   // outermost loops stand still; the last is one execution's
-  std::vector<bool> moves;        // [l]: whether the loop moves the view
+  std::vector<Box> boxes;         // [d]: where these bytes are
+  double run_bytes = 0;     // read on in memory, in up to `kStreams` places side by side, before
+                            // the walk jumps elsewhere
+  std::vector<bool> moves;  // [l]: whether the loop moves the view
 };
 
 struct LeafCount {

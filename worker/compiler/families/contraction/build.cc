@@ -24,6 +24,8 @@ using tile::When;
 // Bytes that one block of a packing step is given: enough to outweigh its start, few enough to
 // balance.
 constexpr int64_t kPackBlockBytes = 128 * 1024;
+// What it reads on in a row of memory, where it can: jumps cost.
+constexpr int64_t kPackRunBytes = 8192;
 // Rows that are packed at a time where the source's rows are contiguous: each is then read as a
 // stream.
 constexpr int64_t kPackRows = 8;
@@ -149,14 +151,17 @@ class Builder {
       operands_.push_back(
           AddTensor(absl::StrCat("X", x), p_.operands[x].tensor, p_.operand_spans[x]));
     }
-    // Sums between passes rest in the output itself, unless they are many or something else lives
-    // there.
-    if (empty_sum_ || (k_.split == 1 && (passes_ == 1 || !p_.aliased))) {
-      partial_ = c_;
-      return;
+    // Sums between passes rest in the output itself, unless something else lives there or they are
+    // summed in parts; or densely in scratch.
+    sums_ = partial_ = c_;
+    if (empty_sum_) return;
+    if (k_.split > 1 || (passes_ > 1 && p_.aliased && !k_.sums_in_scratch)) {
+      partial_slab_ = p_.row.extent * p_.column.extent * p_.OuterCount();
+      partial_ = AddMemory("partial", Level::kWorkspace, partial_slab_ * k_.split);
+      sums_ = partial_;
     }
-    partial_slab_ = p_.row.extent * p_.column.extent * p_.OuterCount();
-    partial_ = AddMemory("partial", Level::kWorkspace, partial_slab_ * k_.split);
+    if (passes_ > 1 && k_.sums_in_scratch)
+      sums_ = AddMemory("sums", Level::kScratch, k_.mc * k_.nc);
   }
 
   // ---- views ----
@@ -205,6 +210,15 @@ class Builder {
     }
     View view = PlaceView(step, nest, partial_, 0, outer, p_.column.extent, 1);
     Term(view.loops, nest.part, slab);
+    return view;
+  }
+
+  // Where a tile's sum rests between passes; in scratch, tile by tile.
+  View SumsView(const Step& step, const Nest& nest) const {
+    if (sums_ == partial_) return PartialView(step, nest);
+    View view{sums_, 0, {}, {k_.nr, 1}};
+    Term(view.loops, nest.m1, k_.mr * k_.nc);
+    Term(view.loops, nest.n1, k_.mr * k_.nr);
     return view;
   }
 
@@ -290,13 +304,24 @@ class Builder {
     return For{chunk, {std::move(panels)}};
   }
 
+  // Panels of one block. Where rows of the source are contiguous across panels, a block reads long
+  // pieces of them, unless that leaves too few blocks for the threads.
+  int64_t PackGroup(const Side& side, int64_t panel_bytes) const {
+    const int64_t fit = std::max<int64_t>(1, kPackBlockBytes / panel_bytes);
+    if (side.Stride(*side.axis) != 1) return fit;
+    const int64_t all =
+        CeilDiv(side.axis->extent, side.tile) * CeilDiv(p_.depth.extent, k_.kc) * p_.OuterCount();
+    const int64_t fair = std::max<int64_t>(1, all / (4 * limits_.threads));
+    return std::max(fit, std::min(fair, CeilDiv(kPackRunBytes, side.tile * bytes())));
+  }
+
   void PackStep(const Side& side) {
     Step step;
     step.name = side.is_a ? "pack_a" : "pack_b";
     step.kind = side.constant ? StepKind::kPrepack : StepKind::kKernel;
     Nest nest;
     const int64_t panel_bytes = k_.kc * side.tile * bytes();
-    const int64_t group = std::max<int64_t>(1, kPackBlockBytes / panel_bytes) * side.tile;
+    const int64_t group = PackGroup(side, panel_bytes) * side.tile;
     const int block =
         AddLoop(step, side.is_a ? "m0" : "n0", side.axis_id, group, side.axis->extent);
     nest.k0 = AddLoop(step, "k0", depth_, k_.kc, p_.depth.extent);
@@ -407,19 +432,15 @@ class Builder {
       tile.products.push_back(std::move(product));
     }
     const bool several = !empty_sum_ && passes_ > 1;
-    if (several) tile.joins.push_back({PartialView(step, nest), When::kNotFirst});
-    if (k_.split > 1) {
-      tile.stores.push_back({PartialView(step, nest), When::kAlways, {}, {}});
-      return tile;
+    if (several) tile.joins.push_back({SumsView(step, nest), When::kNotFirst});
+    tile::Store result{OutputView(step, nest), When::kAlways, p_.epilogue,
+                       OperandViews(step, nest)};
+    if (k_.split > 1) result = {PartialView(step, nest), When::kAlways, {}, {}};
+    if (several && (sums_ != (k_.split > 1 ? partial_ : c_) || !result.value.nodes.empty())) {
+      tile.stores.push_back({SumsView(step, nest), When::kNotLast, {}, {}});
+      result.when = When::kLast;
     }
-    if (several && (partial_ != c_ || !p_.trivial)) {
-      tile.stores.push_back({PartialView(step, nest), When::kNotLast, {}, {}});
-      tile.stores.push_back(
-          {OutputView(step, nest), When::kLast, p_.epilogue, OperandViews(step, nest)});
-    } else {
-      tile.stores.push_back(
-          {OutputView(step, nest), When::kAlways, p_.epilogue, OperandViews(step, nest)});
-    }
+    tile.stores.push_back(std::move(result));
     return tile;
   }
 
@@ -449,7 +470,7 @@ class Builder {
   int64_t part_ = 1, passes_ = 1, scratch_bytes_ = 0, partial_slab_ = 0;
   bool empty_sum_ = false;
   Side a_, b_;
-  int c_ = -1, partial_ = -1;
+  int c_ = -1, partial_ = -1, sums_ = -1;
   std::vector<int> operands_;
 };
 

@@ -32,9 +32,9 @@ Schedule ContractionSpace::MakeDefault() const {
   const bool unit_depth = p.depth.a == 1 && p.depth.b == 1 && k >= limits_.lanes;
   const bool small = p.Flops() / std::max<int64_t>(1, p.OuterCount()) <= 2.0 * 64 * 64 * 64;
   const bool thin = m <= 8;
-  std::map<std::string, int64_t> knobs{{"bb", 1},     {"order", 0}, {"pa", 0},
-                                       {"pb", 0},     {"pf", 0},    {"split", 1},
-                                       {"unroll", 4}, {"vec", 0},   {"walk", 0}};
+  std::map<std::string, int64_t> knobs{{"acc", 0}, {"bb", 1},  {"order", 0}, {"pa", 0},
+                                       {"pb", 0},  {"pf", 0},  {"split", 1}, {"unroll", 4},
+                                       {"vec", 0}, {"walk", 0}};
   auto set = [&](const std::string& name, int64_t wanted) {
     knobs[name] = AtMost(knobs_, name, wanted);
   };
@@ -50,14 +50,15 @@ Schedule ContractionSpace::MakeDefault() const {
     set("nv", std::max<int64_t>(1, std::min(n, (limits_.registers - 1) / (knobs["mr"] + 1))));
     set("nc", std::max<int64_t>(32, n / (4 * limits_.threads)));
   } else if (thin && unit_columns) {
-    // b streams through once, a few of its rows at a time; the output's rows stay in the first
-    // level of cache.
-    set("mr", m);
-    set("nv", std::max<int64_t>(
-                  1, std::min(CeilDiv(n, limits_.lanes), (limits_.registers - 1) / (m + 1))));
-    set("kc", 16);
-    set("nc",
-        std::min<int64_t>(512, std::max<int64_t>(n / (2 * limits_.threads), limits_.lanes * 8)));
+    // b streams through once, a few whole rows of it at a time and whole lines of each; the sums
+    // stay in scratch, within half of the second level.
+    set("mr", m <= 6 ? m : 4);
+    set("nv", std::min(CeilDiv(n, limits_.lanes), m <= 2 ? int64_t{4} : 2));
+    set("kc", m == 1 ? 16 : 8);
+    const int64_t sums = limits_.l2_bytes / 2 / (m * Bits(p.type) / 8);
+    set("nc", std::max<int64_t>(limits_.lanes * 8, std::min(CeilDiv(n, limits_.threads), sums)));
+    knobs["acc"] = knobs["kc"] < k ? 1 : 0;
+    knobs["pa"] = m > 1 ? 2 : 0;
   } else if (small && unit_columns) {
     set("mc", m);
   } else if (k > 0) {
@@ -73,7 +74,17 @@ Schedule ContractionSpace::MakeDefault() const {
     const int64_t blocks =
         CeilDiv(CeilDiv(m, std::min<int64_t>(fit, 192)), limits_.threads) * limits_.threads;
     set("mc", std::max<int64_t>(rows, CeilDiv(m, blocks) + rows - 1));
-    if (m <= rows * 4) set("nc", std::max<int64_t>(64, n / (4 * limits_.threads)));
+    if (m <= 192 && !p.b_constant) {
+      // One block of rows: packing b beside its use costs less than a pass over memory.
+      set("mc", m);
+      set("kc", 128);
+      set("nc", std::max<int64_t>(64, std::min<int64_t>(1024, n / (2 * limits_.threads))));
+      knobs["pa"] = 2;
+      knobs["pb"] = 1;
+      knobs["pf"] = 0;
+    } else if (m <= rows * 4) {
+      set("nc", std::max<int64_t>(64, n / (4 * limits_.threads)));
+    }
   }
   if (!p.outer.empty() && small)
     set("bb",
@@ -85,9 +96,9 @@ Schedule ContractionSpace::MakeDefault() const {
   // The plainest kernel: nothing is blocked, b is packed if its lanes are not neighbours. Legal for
   // every problem.
   schedule.knobs = {
-      {"bb", 1},   {"order", 0}, {"pa", 0},     {"pb", unit_columns || k == 0 ? 0 : 2},
-      {"pf", 0},   {"split", 1}, {"unroll", 1}, {"vec", 0},
-      {"walk", 0}, {"mr", 1},    {"nv", 1}};
+      {"acc", 0}, {"bb", 1},    {"order", 0},  {"pa", 0},  {"pb", unit_columns || k == 0 ? 0 : 2},
+      {"pf", 0},  {"split", 1}, {"unroll", 1}, {"vec", 0}, {"walk", 0},
+      {"mr", 1},  {"nv", 1}};
   for (const char* name : {"mc", "nc", "kc"})
     schedule.knobs[name] = AtMost(knobs_, name, name[0] == 'm' ? m : name[0] == 'n' ? n : k);
   return schedule;

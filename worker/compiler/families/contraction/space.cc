@@ -64,6 +64,7 @@ void ContractionSpace::MakeKnobs() {
   std::vector<int64_t> splits{1};
   for (int64_t s = 2; s <= 64 && s * 16 <= k && !straight_.fixed_order; s *= 2) splits.push_back(s);
   knobs_ = {
+      {"acc", {0, 1}, "between passes over the depth sums rest: 0 in the output, 1 in scratch"},
       {"bb", outer_groups, "iterations of the innermost batch loop in one block"},
       {"kc", UpTo(k, k, {4, 8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 768, 1024, 2048, 4096}),
        "depth of a cache block"},
@@ -101,6 +102,7 @@ Knobs ContractionSpace::Read(const Schedule& schedule) const {
   knobs.pack_a = static_cast<Pack>(k.at("pa"));
   knobs.pack_b = static_cast<Pack>(k.at("pb"));
   knobs.rows_outside = k.at("order") == 1;
+  knobs.sums_in_scratch = k.at("acc") == 1;
   knobs.columns_first = k.at("walk") == 1;
   knobs.unroll = k.at("unroll");
   knobs.split = k.at("split");
@@ -189,6 +191,16 @@ absl::Status ContractionSpace::CheckLimits(const Knobs& knobs) const {
     return Illegal("only one order: a block has one row or one column of tiles");
   if (knobs.columns_first && (knobs.mc >= p.row.extent || knobs.nc >= p.column.extent))
     return Illegal("only one numbering: one row or one column of blocks");
+  if (knobs.sums_in_scratch) {
+    const int64_t part = CeilDiv(p.depth.extent, knobs.split);
+    if (knobs.kc >= part && p.outer_depth.empty())
+      return Illegal("one pass over the depth keeps no sums");
+    const int64_t sums = knobs.mc * knobs.nc * bytes;
+    if (sums > limits_.l2_bytes) {
+      return Illegal(absl::StrCat("sums take ", sums, " of ", limits_.l2_bytes,
+                                  " bytes of second-level cache"));
+    }
+  }
   if (knobs.split > 1) {
     const int64_t part = RoundUp(CeilDiv(p.depth.extent, knobs.split), knobs.kc);
     if (CeilDiv(p.depth.extent, part) != knobs.split)

@@ -21,8 +21,9 @@ struct Knobs {
       nr = 1;  // register tile, in elements (nr: whole vectors where lanes run along the columns)
   int64_t mc = 1, nc = 1, kc = 1;  // block, in elements, multiples of the tile's
   Pack pack_a = Pack::kNone, pack_b = Pack::kNone;
-  bool rows_outside = false;   // loop order inside a block
-  bool columns_first = false;  // numbering of blocks
+  bool rows_outside = false;     // loop order inside a block
+  bool sums_in_scratch = false;  // between passes over the depth
+  bool columns_first = false;    // numbering of blocks
   int64_t unroll = 1, split = 1, prefetch = 0, group = 1;
 };
 
