@@ -58,6 +58,7 @@ const Constant kFitted[] = {
     {"l3_jump_bytes", &Costs::l3_jump_bytes},
     {"l3_longest_jump", &Costs::l3_longest_jump},
     {"overlap", &Costs::overlap},
+    {"memory_overlap", &Costs::memory_overlap},
     {"memory_sharing", &Costs::memory_sharing},
 };
 

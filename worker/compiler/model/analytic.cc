@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "worker/compiler/tile/counts.h"
 
@@ -102,6 +103,13 @@ double ComputeCycles(const LeafCount& leaf, int lanes, const Costs& costs) {
   return leaf.executions * cycles;
 }
 
+// The time of things that overlap: wholly at an exponent of infinity, not at all at 1.
+double Norm(double exponent, std::initializer_list<double> cycles) {
+  double sum = 0;
+  for (double c : cycles) sum += std::pow(c, exponent);
+  return std::pow(sum, 1 / exponent);
+}
+
 }  // namespace
 
 double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint& device,
@@ -120,18 +128,17 @@ double PredictNanoseconds(const tile::Program& program, const DeviceFingerprint&
     const double sharing = 1 + costs.memory_sharing * (std::min(threads, blocks) - 1);
     double near = 0, far = 0;  // cycles of the core and its caches, and of memory
     for (const LeafCount& leaf : step.leaves) {
-      near += ComputeCycles(leaf, lanes, costs) +
-              Traffic(step, leaf, caches.first, costs.write_back, 0, 0) * costs.from_l2 +
-              Traffic(step, leaf, caches.second, costs.write_back, costs.l3_jump_bytes,
-                      costs.l3_longest_jump) *
-                  costs.from_l3;
+      near += Norm(costs.overlap,
+                   {ComputeCycles(leaf, lanes, costs),
+                    Traffic(step, leaf, caches.first, costs.write_back, 0, 0) * costs.from_l2,
+                    Traffic(step, leaf, caches.second, costs.write_back, costs.l3_jump_bytes,
+                            costs.l3_longest_jump) *
+                        costs.from_l3});
       far += Traffic(step, leaf, caches.third, costs.write_back, costs.jump_bytes,
                      costs.longest_jump) *
              costs.from_memory * sharing;
     }
-    // Between overlapping wholly (infinite) and not at all (1).
-    const double work =
-        std::pow(std::pow(near, costs.overlap) + std::pow(far, costs.overlap), 1 / costs.overlap);
+    const double work = Norm(costs.memory_overlap, {near, far});
     const double rounds = std::ceil(blocks / threads);
     cycles += work / blocks * rounds + costs.block_start * rounds +
               (threads > 1 ? costs.step_start : costs.step_alone);

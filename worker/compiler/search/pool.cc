@@ -14,6 +14,8 @@ constexpr int kSamples = 1024;
 // Then the model's own descent: the neighbours of the best `kBeam`, `kRounds` times.
 constexpr size_t kBeam = 24;
 constexpr int kRounds = 4;
+// Knobs in which the first trials differ: the model's favourites are alike, and wrong together.
+constexpr int kApart = 4;
 
 // Number of all settings, capped.
 int64_t Product(const std::vector<Knob>& knobs) {
@@ -90,7 +92,7 @@ std::vector<Schedule> PickApart(const std::vector<Schedule>& ranked, size_t coun
   for (const Schedule& schedule : ranked) {
     if (picked.size() == count) return picked;
     const bool apart = std::all_of(picked.begin(), picked.end(), [&](const Schedule& other) {
-      return Distance(schedule, other) >= 2;
+      return Distance(schedule, other) >= kApart;
     });
     if (apart) {
       picked.push_back(schedule);

@@ -74,12 +74,14 @@ Schedule ContractionSpace::MakeDefault() const {
     const int64_t blocks =
         CeilDiv(CeilDiv(m, std::min<int64_t>(fit, 192)), limits_.threads) * limits_.threads;
     set("mc", std::max<int64_t>(rows, CeilDiv(m, blocks) + rows - 1));
-    if (m <= 192 && !p.b_constant) {
-      // One block of rows: packing b beside its use costs less than a pass over memory.
+    if (m <= 512 && !p.b_constant) {
+      // One block of rows: packing b beside its use costs less than a pass over memory. The fewer
+      // the rows, the more packing costs, and the longer the pieces that it reads should be.
       set("mc", m);
-      set("kc", 128);
-      set("nc", std::max<int64_t>(64, std::min<int64_t>(1024, n / (2 * limits_.threads))));
-      knobs["pa"] = 2;
+      set("kc", m <= 128 ? 128 : 256);
+      const int64_t wide = limits_.l2_bytes * (m <= 128 ? 8 : 3) / 8 / (bytes * knobs["kc"]);
+      set("nc", std::max<int64_t>(64, std::min<int64_t>(wide, n / (2 * limits_.threads))));
+      knobs["pa"] = m <= 128 || p.depth.a != 1 ? 2 : 0;
       knobs["pb"] = 1;
       knobs["pf"] = 0;
     } else if (m <= rows * 4) {
