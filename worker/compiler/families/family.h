@@ -36,7 +36,7 @@ class Space {
   // take 1.5 MiB of 512 KiB L2"). INVALID_ARGUMENT: not this family's, or a knob or value that it
   // has not.
   virtual absl::Status Check(const Schedule& schedule) const = 0;
-  // Number of legal schedules if it can be counted below `limit`, else `limit`.
+  // Number of legal schedules, at most `limit`; of a large space, estimated from a fixed sample.
   virtual int64_t Count(int64_t limit) const = 0;
   // A legal schedule that `random` (any 64 bits) picks; every legal one can come out.
   virtual Schedule Sample(uint64_t random) const = 0;

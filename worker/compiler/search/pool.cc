@@ -14,8 +14,9 @@ constexpr int kSamples = 1024;
 // Then the model's own descent: the neighbours of the best `kBeam`, `kRounds` times.
 constexpr size_t kBeam = 24;
 constexpr int kRounds = 4;
-// Knobs in which the first trials differ: the model's favourites are alike, and wrong together.
-constexpr int kApart = 4;
+// The first trials differ in one knob of so many, and in two at least: the model's favourites are
+// alike, and wrong together.
+constexpr int kApart = 3;
 
 // Number of all settings, capped.
 int64_t Product(const std::vector<Knob>& knobs) {
@@ -89,10 +90,12 @@ Pool MakePool(const Space& space, Ranking* ranking, SplitMix64* random) {
 
 std::vector<Schedule> PickApart(const std::vector<Schedule>& ranked, size_t count) {
   std::vector<Schedule> picked, near;
+  const int knobs = ranked.empty() ? 0 : static_cast<int>(ranked.front().knobs.size());
+  const int least = std::max(2, knobs / kApart);
   for (const Schedule& schedule : ranked) {
     if (picked.size() == count) return picked;
     const bool apart = std::all_of(picked.begin(), picked.end(), [&](const Schedule& other) {
-      return Distance(schedule, other) >= kApart;
+      return Distance(schedule, other) >= least;
     });
     if (apart) {
       picked.push_back(schedule);

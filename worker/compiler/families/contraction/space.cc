@@ -24,6 +24,9 @@ std::vector<int64_t> UpTo(int64_t x, int64_t y, const std::vector<int64_t>& valu
   return {kept.begin(), kept.end()};
 }
 
+// Settings, legal or not, up to which they are counted one by one: some 100 ms.
+constexpr double kMostCounted = 100000;
+
 int64_t RoundUp(int64_t value, int64_t to) { return CeilDiv(value, to) * to; }
 
 uint64_t Mix(uint64_t& state) {  // splitmix64
@@ -220,13 +223,15 @@ absl::Status ContractionSpace::CheckLimits(const Knobs& knobs) const {
 }
 
 int64_t ContractionSpace::Count(int64_t limit) const {
-  // Draws no more than this many combinations; spaces with fewer legal ones in them are counted
-  // exactly.
-  constexpr int64_t kMostCombinations = 2000000;
+  double settings = 1;
+  for (const Knob& knob : knobs_) settings *= static_cast<double>(knob.values.size());
+  return settings <= kMostCounted ? CountAll(limit) : CountBySampling(settings, limit);
+}
+
+int64_t ContractionSpace::CountAll(int64_t limit) const {
   std::vector<size_t> at(knobs_.size(), 0);
   Schedule schedule = default_;
-  int64_t legal = 0;
-  for (int64_t tried = 0; tried < kMostCombinations; ++tried) {
+  for (int64_t legal = 0;;) {
     for (size_t i = 0; i < knobs_.size(); ++i)
       schedule.knobs[knobs_[i].name] = knobs_[i].values[at[i]];
     if (Check(schedule).ok() && ++legal >= limit) return limit;
@@ -234,7 +239,21 @@ int64_t ContractionSpace::Count(int64_t limit) const {
     while (i < knobs_.size() && ++at[i] == knobs_[i].values.size()) at[i++] = 0;
     if (i == knobs_.size()) return std::max<int64_t>(1, legal);
   }
-  return limit;
+}
+
+// The share that is legal of a fixed sample, times the number of settings; at most `limit`.
+int64_t ContractionSpace::CountBySampling(double settings, int64_t limit) const {
+  constexpr int kSamples = 4000;
+  Schedule schedule = default_;
+  uint64_t random = 1;
+  int legal = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    for (const Knob& knob : knobs_)
+      schedule.knobs[knob.name] = knob.values[Mix(random) % knob.values.size()];
+    legal += Check(schedule).ok();
+  }
+  const double estimate = settings * std::max(1, legal) / kSamples;
+  return estimate >= static_cast<double>(limit) ? limit : static_cast<int64_t>(estimate);
 }
 
 Schedule ContractionSpace::Sample(uint64_t random) const {

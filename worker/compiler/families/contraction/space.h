@@ -48,6 +48,8 @@ class ContractionSpace : public Space {
  private:
   void MakeKnobs();
   Schedule MakeDefault() const;
+  int64_t CountAll(int64_t limit) const;
+  int64_t CountBySampling(double settings, int64_t limit) const;
   absl::Status CheckShape(const Schedule& schedule) const;
   absl::Status CheckLimits(const Knobs& knobs) const;
 
