@@ -10,7 +10,7 @@
 #include "worker/compiler/emit/expression.h"
 #include "worker/compiler/emit/text.h"
 #include "worker/compiler/emit/tile_function.h"
-#include "worker/compiler/tile/check.h"
+#include "worker/compiler/tile/reach.h"
 
 namespace kiln::compiler::emit {
 namespace {

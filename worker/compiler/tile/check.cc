@@ -6,139 +6,23 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "worker/compiler/tile/reach.h"
+#include "worker/compiler/tile/shape.h"
 
 namespace kiln::compiler::tile {
 namespace {
-
-// How far the loops over one axis and the tile's dimension along it move a view, at most.
-struct AxisReach {
-  int64_t loops = 0, dims = 0;    // in elements, signed
-  bool exact = true;              // loops and dimension all move by one factor per unit of the axis
-  int64_t factor = 0, units = 0;  // that factor; the largest position
-  int64_t limit = 0;              // positions that exist
-};
-
-// Of loops that move it by at least `below` per iteration, nothing is counted.
-AxisReach ReachAlong(const Program& program, const Step& step, const View& view,
-                     const std::vector<TileDim>& dims, const std::vector<int>& around, int axis,
-                     int64_t below = INT64_MAX) {
-  AxisReach reach;
-  reach.limit = program.axes[axis].extent;
-  // What the loops alone reach: if all move the view alike, the last multiple of the innermost
-  // step.
-  bool first = true, alike = true;
-  int64_t loop_units = 0, innermost = 1;
-  for (int id : around) {
-    const Loop& loop = step.loops[id];
-    const int64_t last = Iterations(program, loop) - 1;
-    if (loop.axis != axis || last == 0) continue;
-    auto term = std::find_if(view.loops.begin(), view.loops.end(),
-                             [&](const auto& t) { return t.first == id; });
-    const int64_t factor = term == view.loops.end() ? 0 : term->second;
-    if (std::abs(factor) >= below) continue;
-    reach.loops += factor * last;
-    alike &= factor % loop.step == 0 && (first || factor / loop.step == reach.factor);
-    reach.factor = factor / loop.step;
-    loop_units += last * loop.step;
-    innermost = loop.step;
-    first = false;
-  }
-  if (alike && !first) {
-    const int64_t last = (CeilDiv(program.axes[axis].extent, innermost) - 1) * innermost;
-    loop_units = std::min(loop_units, last);
-    reach.loops = reach.factor * loop_units;
-  }
-  reach.exact = alike;
-  reach.units = loop_units;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d].axis != axis || std::abs(view.strides[d]) >= below) continue;
-    if (dims[d].padded) reach.limit = CeilDiv(reach.limit, dims[d].size) * dims[d].size;
-    const int64_t size = std::min(dims[d].size, reach.limit);
-    reach.exact &= first || view.strides[d] == reach.factor;
-    reach.factor = view.strides[d];
-    reach.dims += view.strides[d] * (size - 1);
-    reach.units += size - 1;
-  }
-  return reach;
-}
 
 absl::Status Wrong(const Step& step, const Buffer& buffer, absl::string_view what) {
   return absl::InternalError(absl::StrCat("step ", step.name, ": ", buffer.name, ": ", what));
 }
 
-// Whether all loops over the axis that surround a statement also move the view, each by the stride
-// of its tile dimension: then a position on the axis is an address, and clipping bounds it exactly.
-bool FollowsAxis(const Step& step, const View& view, int axis, int64_t stride,
-                 const std::vector<int>& around) {
-  for (int id : around) {
-    if (step.loops[id].axis != axis) continue;
-    auto moved = std::find_if(view.loops.begin(), view.loops.end(),
-                              [&](const auto& term) { return term.first == id; });
-    const int64_t factor = moved == view.loops.end() ? 0 : moved->second;
-    if (factor != stride * step.loops[id].step) return false;
-  }
-  return true;
-}
-
-// No two combinations of block numbers reach the same element. Sufficient, not necessary: all that
-// moves the view by as much as a grid loop does must do so in strides beyond the reach of
-// everything with smaller ones, like the digits of a number.
-bool BlocksAreDisjoint(const Program& program, const Step& step, const View& view,
-                       const std::vector<TileDim>& dims, const std::vector<int>& around) {
-  const std::map<int, int64_t> factors(view.loops.begin(), view.loops.end());
-  const std::set<int> grid(step.grid.begin(), step.grid.end());
-  std::vector<int64_t> digits;
-  int64_t smallest = INT64_MAX;  // of the grid's
-  for (int id : around) {
-    if (Iterations(program, step.loops[id]) <= 1) continue;
-    auto factor = factors.find(id);
-    const int64_t stride = factor == factors.end() ? 0 : std::abs(factor->second);
-    if (grid.count(id)) {
-      if (stride == 0) return false;
-      smallest = std::min(smallest, stride);
-    }
-    if (stride != 0) digits.push_back(stride);
-  }
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const int64_t stride = std::abs(view.strides[d]);
-    if (stride != 0 && std::min(dims[d].size, program.axes[dims[d].axis].extent) > 1) {
-      digits.push_back(stride);
-    }
-  }
-  std::set<int64_t> seen;
-  for (int64_t stride : digits) {
-    if (stride < smallest) continue;
-    if (!seen.insert(stride).second) return false;
-    int64_t inside = 0;
-    for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis) {
-      const AxisReach along = ReachAlong(program, step, view, dims, around, axis, stride);
-      inside += along.exact ? std::abs(along.factor) * std::min(along.units, along.limit - 1)
-                            : std::abs(along.loops) + std::abs(along.dims);
-    }
-    if (inside >= stride) return false;
-  }
-  return true;
-}
-
-// For a tensor whose elements do not overlap it is enough that every block has its own positions:
-// each grid loop moves the view along its axis as the axis itself does.
-bool BlocksHaveTheirOwnPositions(const Program& program, const Step& step, const View& view,
-                                 const std::vector<TileDim>& dims, const std::vector<int>& around) {
-  for (int id : step.grid) {
-    if (Iterations(program, step.loops[id]) <= 1) continue;
-    const int axis = step.loops[id].axis;
-    int64_t stride = 0;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (dims[d].axis == axis) stride = view.strides[d];
-    }
-    if (stride == 0) {
-      for (const auto& [loop, factor] : view.loops) {
-        if (step.loops[loop].axis == axis && factor != 0) stride = factor / step.loops[loop].step;
-      }
-    }
-    if (stride == 0 || !FollowsAxis(step, view, axis, stride, around)) return false;
-  }
-  return true;
+// Elements that the routine reads or writes of one operand, over all of its batch.
+Reach ReachOfMatrix(int64_t offset, int64_t rows, int64_t columns, int64_t leading, int64_t batch,
+                    int64_t batch_stride) {
+  if (rows <= 0 || columns <= 0 || batch <= 0) return {};
+  const int64_t over_batch = (batch - 1) * batch_stride;
+  return {offset + std::min<int64_t>(0, over_batch),
+          offset + std::max<int64_t>(0, over_batch) + (rows - 1) * leading + columns - 1};
 }
 
 class Checker {
@@ -147,31 +31,133 @@ class Checker {
 
   absl::Status Run() {
     for (const Step& step : program_.steps) {
-      if (step.kind == StepKind::kLibrary) {
-        written_.insert(step.call.c);
-        continue;
-      }
-      if (absl::Status s = CheckLoops(step); !s.ok()) return s;
       // Scratch is undefined when a block begins.
-      std::erase_if(written_, [&](int b) { return program_.buffers[b].level == Level::kScratch; });
-      absl::Status status;
-      ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>& around) {
-        if (status.ok()) status = CheckLeaf(step, leaf, around);
+      std::erase_if(written_, [&](const auto& entry) {
+        return program_.buffers[entry.first].level == Level::kScratch;
       });
+      absl::Status status = CheckPlaces(step);
+      if (status.ok()) status = CheckRaces(step);
+      if (status.ok() && step.kind == StepKind::kLibrary) status = CheckCall(step);
+      if (step.kind != StepKind::kLibrary) {
+        ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>& around) {
+          if (status.ok()) status = CheckLeaf(step, leaf, around);
+        });
+      }
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
  private:
-  absl::Status CheckLoops(const Step& step) const {
-    for (const Loop& loop : step.loops) {
-      if (loop.axis < 0 || loop.axis >= program_.axes.size() || loop.step < 1 || loop.span < 1) {
-        return absl::InternalError(
-            absl::StrCat("step ", step.name, ": loop ", loop.name, " is malformed"));
+  // Two buffers of one level that a step uses have no byte in common, and end within their level.
+  absl::Status CheckPlaces(const Step& step) const {
+    std::set<int> used;
+    if (step.kind == StepKind::kLibrary) {
+      used = {step.call.a, step.call.b, step.call.c};
+    } else {
+      ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>&) {
+        ForEachView(leaf, [&](const View& view, const std::vector<TileDim>&, bool) {
+          used.insert(view.buffer);
+        });
+      });
+    }
+    auto end = [](const Buffer& buffer) {
+      return buffer.base + buffer.elements * Bits(buffer.type) / 8;
+    };
+    for (int id : used) {
+      const Buffer& buffer = program_.buffers[id];
+      if (buffer.level == Level::kGlobal) continue;
+      if ((buffer.level == Level::kWorkspace && end(buffer) > program_.workspace_bytes) ||
+          (buffer.level == Level::kPersistent && end(buffer) > program_.persistent_bytes)) {
+        return Wrong(step, buffer,
+                     absl::StrCat("ends at byte ", end(buffer), " beyond its level's memory"));
+      }
+      for (int other : used) {
+        const Buffer& second = program_.buffers[other];
+        if (other <= id || second.level != buffer.level) continue;
+        if (buffer.base < end(second) && second.base < end(buffer))
+          return Wrong(step, buffer, absl::StrCat("shares memory with ", second.name));
       }
     }
     return absl::OkStatus();
+  }
+
+  // What a step writes, it reads at the very place that the same block writes, and nowhere else:
+  // the others' blocks run at the same time.
+  absl::Status CheckRaces(const Step& step) const {
+    std::vector<const View*> written;
+    absl::Status status;
+    auto same = [](const View& a, const View& b) {
+      return a.buffer == b.buffer && a.offset == b.offset && a.strides == b.strides &&
+             std::map(a.loops.begin(), a.loops.end()) == std::map(b.loops.begin(), b.loops.end());
+    };
+    for (bool collect : {true, false}) {
+      ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>&) {
+        ForEachView(leaf, [&](const View& view, const std::vector<TileDim>&, bool writes) {
+          if (program_.buffers[view.buffer].level == Level::kScratch) return;
+          if (collect && writes) written.push_back(&view);
+          if (collect || writes || !status.ok()) return;
+          bool shared = false, own = false;
+          for (const View* target : written) {
+            shared |= target->buffer == view.buffer;
+            own |= same(*target, view);
+          }
+          if (shared && !own) {
+            status = Wrong(step, program_.buffers[view.buffer],
+                           "is read where another block may write at the same time");
+          }
+        });
+      });
+    }
+    return status;
+  }
+
+  absl::Status CheckCall(const Step& step) {
+    const LibraryCall& call = step.call;
+    const std::vector<int64_t>& n = call.numbers;
+    const int64_t m = n[2], columns = n[3], depth = n[4], batch = n[8];
+    const auto matrix = [&](bool transposed, int64_t rows, int64_t cols, int64_t offset,
+                            int64_t leading, int64_t batch_stride) {
+      return ReachOfMatrix(offset, transposed ? cols : rows, transposed ? rows : cols, leading,
+                           batch, batch_stride);
+    };
+    if (absl::Status s =
+            Touch(step, call.a, matrix(n[0] != 0, m, depth, call.a_offset, n[5], n[9]), false);
+        !s.ok())
+      return s;
+    if (absl::Status s = Touch(
+            step, call.b, matrix(n[1] != 0, depth, columns, call.b_offset, n[6], n[10]), false);
+        !s.ok())
+      return s;
+    return Touch(step, call.c, matrix(false, m, columns, call.c_offset, n[7], n[11]), true);
+  }
+
+  // Accesses `reach` of a buffer: inside it, and of memory that is the program's own only where
+  // something was written before.
+  absl::Status Touch(const Step& step, int id, const Reach& reach, bool writes) {
+    const Buffer& buffer = program_.buffers[id];
+    if (reach.first > reach.last) return absl::OkStatus();
+    if (reach.first < 0 || reach.last >= buffer.elements) {
+      return Wrong(
+          step, buffer,
+          absl::StrCat("elements ", reach.first, "..", reach.last, " of 0..", buffer.elements - 1));
+    }
+    if (writes) {
+      auto [entry, first] = written_.insert({id, reach});
+      if (!first) {
+        entry->second = {std::min(entry->second.first, reach.first),
+                         std::max(entry->second.last, reach.last)};
+      }
+      return absl::OkStatus();
+    }
+    if (buffer.level == Level::kGlobal) return absl::OkStatus();
+    const auto written = written_.find(id);
+    if (written == written_.end()) return Wrong(step, buffer, "is read before it is written");
+    if (reach.first >= written->second.first && reach.last <= written->second.last)
+      return absl::OkStatus();
+    return Wrong(step, buffer,
+                 absl::StrCat("elements ", reach.first, "..", reach.last, " are read, ",
+                              written->second.first, "..", written->second.last, " were written"));
   }
 
   // A tile is clipped to its full size or to the axis's last, partial one: all loops over its axis
@@ -199,33 +185,11 @@ class Checker {
   absl::Status CheckView(const Step& step, const View& view, const std::vector<TileDim>& dims,
                          bool writes, const std::vector<int>& around) {
     const Buffer& buffer = program_.buffers[view.buffer];
-    if (view.strides.size() != dims.size())
-      return Wrong(step, buffer, "a view's strides do not match its tile");
     for (const TileDim& dim : dims) {
       if (absl::Status s = CheckDim(step, dim, around, buffer.name); !s.ok()) return s;
     }
     const Reach reach = ReachOf(program_, step, view, dims, around);
-    if (reach.first <= reach.last && (reach.first < 0 || reach.last >= buffer.elements)) {
-      return Wrong(
-          step, buffer,
-          absl::StrCat("elements ", reach.first, "..", reach.last, " of 0..", buffer.elements - 1));
-    }
-    const int64_t bytes = buffer.base + buffer.elements * Bits(buffer.type) / 8;
-    if ((buffer.level == Level::kWorkspace && bytes > program_.workspace_bytes) ||
-        (buffer.level == Level::kPersistent && bytes > program_.persistent_bytes)) {
-      return Wrong(step, buffer,
-                   absl::StrCat("ends at byte ", bytes, " beyond its level's memory"));
-    }
-    if (buffer.level != Level::kGlobal && buffer.base % buffer.alignment != 0) {
-      return Wrong(step, buffer,
-                   absl::StrCat("byte ", buffer.base, " is not aligned to ", buffer.alignment));
-    }
-    if (!writes) {
-      if (buffer.level != Level::kGlobal && !written_.count(view.buffer))
-        return Wrong(step, buffer, "is read before it is written");
-      return absl::OkStatus();
-    }
-    written_.insert(view.buffer);
+    if (absl::Status s = Touch(step, view.buffer, reach, writes); !s.ok() || !writes) return s;
     if (buffer.level == Level::kScratch || BlocksAreDisjoint(program_, step, view, dims, around))
       return absl::OkStatus();
     if (buffer.level == Level::kGlobal &&
@@ -235,14 +199,8 @@ class Checker {
   }
 
   absl::Status CheckLeaf(const Step& step, const Statement& leaf, const std::vector<int>& around) {
-    // Joins read what an earlier iteration stored: the first one does not run them.
     if (const Tile* tile = std::get_if<Tile>(&leaf)) {
-      for (const Join& join : tile->joins) {
-        for (const Store& store : tile->stores) {
-          if (join.when == When::kNotFirst && store.target.buffer == join.source.buffer)
-            written_.insert(join.source.buffer);
-        }
-      }
+      if (absl::Status s = CheckJoins(step, *tile, around); !s.ok()) return s;
     }
     absl::Status status;
     ForEachView(leaf, [&](const View& view, const std::vector<TileDim>& dims, bool writes) {
@@ -251,51 +209,32 @@ class Checker {
     return status;
   }
 
+  absl::Status CheckJoins(const Step& step, const Tile& tile, const std::vector<int>& around) {
+    const std::vector<TileDim> place{tile.rows, tile.columns};
+    for (const Join& join : tile.joins) {
+      // It reads what an earlier iteration stored: the first one does not run it.
+      for (const Store& store : tile.stores) {
+        if (join.when != When::kNotFirst || store.target.buffer != join.source.buffer) continue;
+        const Reach stored = ReachOf(program_, step, store.target, place, around);
+        if (absl::Status s = Touch(step, store.target.buffer, stored, true); !s.ok()) return s;
+      }
+      Reach reach = ReachOf(program_, step, join.source, place, around);
+      if (reach.first > reach.last) continue;
+      (join.stride < 0 ? reach.first : reach.last) += (join.count - 1) * join.stride;
+      if (absl::Status s = Touch(step, join.source.buffer, reach, false); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
   const Program& program_;
-  std::set<int> written_;
+  std::map<int, Reach> written_;  // from the first to the last element
 };
 
 }  // namespace
 
-Reach ReachOf(const Program& program, const Step& step, const View& view,
-              const std::vector<TileDim>& dims, const std::vector<int>& around) {
-  Reach reach{view.offset, view.offset};
-  for (int id : around) {
-    if (Iterations(program, step.loops[id]) == 0) return {0, -1};
-  }
-  for (const TileDim& dim : dims) {
-    if (program.axes[dim.axis].extent == 0) return {0, -1};
-  }
-  auto extend = [&](int64_t by) { (by < 0 ? reach.first : reach.last) += by; };
-  for (int axis = 0; axis < static_cast<int>(program.axes.size()); ++axis) {
-    const AxisReach along = ReachAlong(program, step, view, dims, around, axis);
-    if (along.exact) {
-      extend(along.factor * std::min(along.units, along.limit - 1));
-    } else {
-      extend(along.loops);
-      extend(along.dims);
-    }
-  }
-  return reach;
-}
-
-absl::Status Check(const Program& program) { return Checker(program).Run(); }
-
-int64_t LargestOffsetBytes(const Program& program, const Step& step) {
-  int64_t largest = 0;
-  ForEachLeaf(step, [&](const Statement& leaf, const std::vector<int>& around) {
-    ForEachView(leaf, [&](const View& view, const std::vector<TileDim>& dims, bool) {
-      const Reach reach = ReachOf(program, step, view, dims, around);
-      const int64_t bytes = Bits(program.buffers[view.buffer].type) / 8;
-      // One tile past the end is computed by pointer increments, though never accessed.
-      int64_t past = 0;
-      for (size_t d = 0; d < dims.size(); ++d) past += std::abs(view.strides[d]) * dims[d].size;
-      largest = std::max({largest, (std::abs(reach.last) + past + 1) * bytes,
-                          (std::abs(reach.first) + past + 1) * bytes});
-    });
-  });
-  for (int id : step.grid) largest = std::max(largest, program.axes[step.loops[id].axis].extent);
-  return largest;
+absl::Status Check(const Program& program) {
+  if (absl::Status s = CheckShape(program); !s.ok()) return s;
+  return Checker(program).Run();
 }
 
 }  // namespace kiln::compiler::tile
