@@ -207,6 +207,8 @@ json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& se
       Trials(shape.text, workload, device, settings, pool, operands, want, directory).Run();
   if (found.finalists.empty()) return {{"shape", shape.text}, {"error", "no candidate"}};
 
+  json finalists = json::array();
+  for (const auto& finalist : found.finalists) finalists.push_back(Print(finalist->schedule()));
   const size_t entrants = found.finalists.size() + 1;
   std::vector<std::vector<double>> times(entrants);
   int discarded = 0, taken = 0;
@@ -248,7 +250,8 @@ json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& se
           {"discarded", static_cast<double>(discarded) / (discarded + taken)},
           {"trials", found.trials},
           {"model_rank", found.best_rank},
-          {"schedule", Print(found.finalists[winner - 1]->schedule())}};
+          {"schedule", Print(found.finalists[winner - 1]->schedule())},
+          {"finalists", finalists}};
 }
 
 void PrintLine(const json& r) {
@@ -295,6 +298,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Kiln's kernels beside OpenBLAS"};
   Settings settings;
   std::string state = "kernels.json", only;
+  bool again = false;
   app.add_option("--threads", settings.threads, "threads of both; 0: all")->capture_default_str();
   app.add_option("--seconds", settings.seconds, "search per shape")->capture_default_str();
   app.add_option("--rounds", settings.rounds, "interleaved rounds per shape")
@@ -309,6 +313,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed)->capture_default_str();
   app.add_option("--state", state, "results so far; shapes in it are not run again")
       ->capture_default_str();
+  app.add_flag("--again", again, "of shapes in it, measure the finalists anew without a search");
   app.add_option("--only", only, "run this shape or group alone");
   CLI11_PARSE(app, argc, argv);
 
@@ -333,8 +338,16 @@ int main(int argc, char** argv) {
   for (const Shape& shape : Shapes()) {
     if (!only.empty() && shape.text != only && shape.group != only) continue;
     const std::string key = absl::StrCat(shape.text, " ", settings.threads);
-    if (!results.contains(key) || results[key].contains("error")) {
-      results[key] = Run(shape, *device, settings, pool, directory);
+    const bool known = results.contains(key) && !results[key].contains("error");
+    if (!known || again) {
+      Settings own = settings;
+      if (known) own.given = results[key]["finalists"].get<std::vector<std::string>>();
+      nlohmann::json result = Run(shape, *device, own, pool, directory);
+      if (known) {
+        for (const char* of_search : {"trials", "model_rank", "finalists"})
+          result[of_search] = results[key][of_search];
+      }
+      results[key] = std::move(result);
       std::ofstream(state + ".new") << results.dump(1) << "\n";
       std::filesystem::rename(state + ".new", state);
     }
