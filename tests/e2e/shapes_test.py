@@ -12,7 +12,7 @@ EPILOGUES = {
     "bias_relu": ("input A[M,K], B[K,N], bias[N];", "C[i,j] = relu(sum(A[i,k] * B[k,j]) + bias[j]);"),
     "scale": ("input A[M,K], B[K,N];", "C[i,j] = sum(A[i,k] * B[k,j]) * 0.125;"),
     "bias_gelu": ("input A[M,K], B[K,N], bias[N];", "C[i,j] = gelu(sum(A[i,k] * B[k,j]) + bias[j]);"),
-    "silu": ("input A[M,K], B[K,N];", "t = sum(A[i,k] * B[k,j]);\n  C[i,j] = silu(t[i,j]);"),
+    "silu": ("input A[M,K], B[K,N];", "t[i,j] = sum(A[i,k] * B[k,j]);\n  C[i,j] = silu(t[i,j]);"),
     "residual": ("input A[M,K], B[K,N], R[M,N];", "C[i,j] = sum(A[i,k] * B[k,j]) + R[i,j];"),
 }
 
