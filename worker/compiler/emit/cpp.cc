@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "worker/compiler/emit/expression.h"
 #include "worker/compiler/emit/text.h"
 #include "worker/compiler/emit/tile_function.h"
@@ -71,9 +72,10 @@ class Printer {
       absl::StrAppend(&out, "typedef ", RealName(type_), " ", VectorName(type_, lanes),
                       " __attribute__((vector_size(", lanes * Bits(type_) / 8, ")));\n");
     }
-    absl::StrAppend(&out,
-                    "\nstatic inline index smaller(index x, index y) { return x < y ? x : y; }\n",
-                    kMemory);
+    out += "\n";
+    if (steps.find("smaller(") != std::string::npos)
+      out += "static inline index smaller(index x, index y) { return x < y ? x : y; }\n";
+    out += kMemory;
     if (steps.find("gather<") != std::string::npos) out += kGather;
     if (steps.find("total(") != std::string::npos) out += TotalText();
     return absl::StrCat(out, "\n", FunctionText(needs_, type_), steps);
@@ -101,6 +103,8 @@ class Printer {
     EntryHead();
     std::vector<int> around = GridVariables();
     Body(step.body, around, "  ");
+    if (body_.find("block->") == std::string::npos)  // one block, no scratch
+      absl::StrReplaceAll({{"const kiln_block* block)", "const kiln_block*)"}}, &body_);
     return absl::StrCat(functions_, body_, "}\n\n");
   }
 

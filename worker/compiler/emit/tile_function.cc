@@ -274,7 +274,7 @@ class Writer {
       Line(absl::StrCat("store(&tile[", row, "][", chunk.column, "], ", Acc(row, i), ");"));
     });
     Line(absl::StrCat("for (index row = 0; row < ", rows_, "; ++row) {"));
-    absl::StrAppend(&out_, "#pragma GCC ivdep\n");
+    absl::StrAppend(&out_, "#ifndef __clang__\n#pragma GCC ivdep\n#endif\n");
     Line(absl::StrCat("  for (index column = 0; column < ", columns_, "; ++column) {"));
     std::string from = "tile[row][column]";
     if (!value.empty()) {
