@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "proto/contract/workload.h"
 #include "worker/compiler/analysis/host_tensor.h"
 #include "worker/verify/inputs.h"
+#include "worker/verify/product_check.h"
 
 namespace kiln::verify {
 
@@ -23,17 +25,11 @@ namespace kiln::verify {
 using Reference = std::function<int(const void* const* inputs, double* const* values,
                                     double* const* errors, int threads)>;
 
-// What one output must hold: per element, packed row-major, the value (i64 outputs: its bits) and
-// how far a right kernel may be from it before the result is rounded to the storage type.
-struct Expected {
-  std::vector<double> values, errors;
-};
-
 struct ReferenceSet {
   SetKind kind = SetKind::kRandom;
   std::vector<compiler::HostTensor> inputs;  // inputs and constants, in order; padding is poisoned
-  std::vector<Expected> outputs;
-  std::vector<bool> exact;  // per output: any order of operations gives `values` exactly
+  std::vector<Expected> outputs;  // none where a ProductCheck stands in for the reference
+  std::vector<bool> exact;        // per output: any order of operations gives `values` exactly
 };
 
 struct ReferenceOptions {
@@ -41,6 +37,7 @@ struct ReferenceOptions {
   int threads = 1;
   std::string
       directory;  // where sets are kept for other processes of the job; empty: in memory alone
+  double slow_terms = kSlowTerms;  // of a product, beyond which it is checked without the reference
 };
 
 class ReferenceCache {
@@ -53,6 +50,8 @@ class ReferenceCache {
   absl::StatusOr<const ReferenceSet*> Get(SetKind kind);
 
   uint64_t seed() const { return options_.seed; }
+  // What judges instead of reference sets, if they would take too long.
+  const std::optional<ProductCheck>& product() const { return product_; }
 
  private:
   absl::StatusOr<std::unique_ptr<ReferenceSet>> Compute(SetKind kind);
@@ -61,6 +60,7 @@ class ReferenceCache {
   const Workload& workload_;
   Reference reference_;
   ReferenceOptions options_;
+  std::optional<ProductCheck> product_;
   std::map<SetKind, std::unique_ptr<ReferenceSet>> sets_;
 };
 

@@ -24,9 +24,14 @@
 #include "absl/strings/string_view.h"
 #include "proto/contract/spec.h"
 #include "worker/compiler/analysis/host_tensor.h"
-#include "worker/verify/references.h"
 
 namespace kiln::verify {
+
+// What one output must hold: per element, packed row-major, the value (i64 outputs: its bits) and
+// how far a right kernel may be from it before the result is rounded to the storage type.
+struct Expected {
+  std::vector<double> values, errors;
+};
 
 struct Verdict {
   bool right = true;

@@ -12,7 +12,7 @@
 namespace kiln::verify {
 namespace {
 
-constexpr char kMethod[] = "f64-reference/1";
+constexpr char kMethod[] = "f64-reference/1", kProductMethod[] = "freivalds/1";
 
 // NaN in every float type, and two patterns that are ordinary numbers: an element that is left
 // unwritten cannot equal what is wanted in all of them.
@@ -174,7 +174,7 @@ absl::StatusOr<VerifyResult> VerifyPlan(const Workload& workload, ReferenceCache
   auto tensors = TensorTable::Make(workload);
   if (!tensors.ok()) return tensors.status();
   VerifyResult result;
-  result.verification.method = kMethod;
+  result.verification.method = references.product() ? kProductMethod : kMethod;
   result.verification.seed = references.seed();
   result.verification.tolerance = 1;  // max_error is a share of what is allowed
   auto fail = [&](Stage why, SetKind kind, const std::string& reason) {
@@ -192,9 +192,14 @@ absl::StatusOr<VerifyResult> VerifyPlan(const Workload& workload, ReferenceCache
     if (std::string damage = tensors->FindDamage(**set, run.fill); !damage.empty()) {
       return fail(Stage::kOutOfBounds, run.kind, damage);
     }
-    for (size_t o = 0; o < (*set)->outputs.size(); ++o) {
-      const Verdict verdict = Judge(OutputName(workload.graph, o), tensors->Output(o),
-                                    (*set)->outputs[o], (*set)->exact[o], workload.policy);
+    for (size_t o = 0; o < (*set)->exact.size(); ++o) {
+      const compiler::HostTensor got = tensors->Output(o);
+      const bool exact = (*set)->exact[o];
+      const Verdict verdict =
+          references.product()
+              ? references.product()->Judge((*set)->inputs, got, exact, references.seed())
+              : Judge(OutputName(workload.graph, o), got, (*set)->outputs[o], exact,
+                      workload.policy);
       if (!verdict.right) return fail(Stage::kMismatch, run.kind, verdict.reason);
       result.verification.max_error = std::max(result.verification.max_error, verdict.max_error);
     }

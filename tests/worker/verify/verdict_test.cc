@@ -14,6 +14,7 @@
 #include "worker/verify/exactness.h"
 #include "worker/verify/guarded_buffer.h"
 #include "worker/verify/inputs.h"
+#include "worker/verify/references.h"
 
 namespace kiln::verify {
 namespace {
