@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "proto/contract/error.h"
 
 namespace kiln::db {
@@ -108,11 +109,26 @@ void Statement::Bind(int at, Null) {
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& path, Mode mode) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-  flags |= mode == Mode::kReadOnly    ? SQLITE_OPEN_READONLY
-           : mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE
-                                      : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  std::string name = path;
+  switch (mode) {
+    case Mode::kImmutable:
+      flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+      name = absl::StrCat(
+          "file:", absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
+          "?immutable=1");
+      break;
+    case Mode::kReadOnly:
+      flags |= SQLITE_OPEN_READONLY;
+      break;
+    case Mode::kReadWrite:
+      flags |= SQLITE_OPEN_READWRITE;
+      break;
+    case Mode::kCreate:
+      flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+      break;
+  }
   sqlite3* db = nullptr;
-  const int result = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
+  const int result = sqlite3_open_v2(name.c_str(), &db, flags, nullptr);
   std::unique_ptr<Connection> connection(new Connection(db));
   if (result != SQLITE_OK) return SqliteStatus(db, result, absl::StrCat("open ", path));
   sqlite3_extended_result_codes(db, 1);

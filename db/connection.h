@@ -71,7 +71,8 @@ class Statement {
 
 class Connection {
  public:
-  enum class Mode { kReadOnly, kReadWrite, kCreate };
+  // kImmutable: nobody writes the file; it is read without locks, and nothing is made beside it.
+  enum class Mode { kImmutable, kReadOnly, kReadWrite, kCreate };
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, Mode mode);
   ~Connection();
   Connection(const Connection&) = delete;

@@ -35,7 +35,33 @@ std::map<std::string, std::string> ReadOwner(int file) {
   return owner;
 }
 
+absl::Status InUse(const std::string& database_path, int file) {
+  std::map<std::string, std::string> who = ReadOwner(file);
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("database ", database_path, " is in use by ", who["address"], " (pid ",
+                   who["pid"], " on ", who["host"],
+                   "): one server owns a database; stop that one or name another file"),
+      {"DATABASE_IN_USE",
+       {{"path", database_path},
+        {"owner", who["address"]},
+        {"pid", who["pid"]},
+        {"host", who["host"]}}});
+}
+
 }  // namespace
+
+absl::StatusOr<InstanceLock> InstanceLock::AcquireShared(const std::string& database_path) {
+  const std::string path = absl::StrCat(database_path, ".lock");
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  InstanceLock lock(file);
+  if (file < 0) return lock;
+  // A file system without locks has no owner that this could miss.
+  if (flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return InUse(database_path, file);
+  }
+  return lock;
+}
 
 absl::StatusOr<InstanceLock> InstanceLock::Acquire(const std::string& database_path,
                                                    absl::string_view owner) {
@@ -45,17 +71,7 @@ absl::StatusOr<InstanceLock> InstanceLock::Acquire(const std::string& database_p
   InstanceLock lock(file);
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return FileStatus(errno, "lock", path);
-    std::map<std::string, std::string> who = ReadOwner(file);
-    return MakeError(
-        absl::StatusCode::kFailedPrecondition,
-        absl::StrCat("database ", database_path, " is in use by ", who["address"], " (pid ",
-                     who["pid"], " on ", who["host"],
-                     "): one server owns a database; stop that one or name another file"),
-        {"DATABASE_IN_USE",
-         {{"path", database_path},
-          {"owner", who["address"]},
-          {"pid", who["pid"]},
-          {"host", who["host"]}}});
+    return InUse(database_path, file);
   }
   const std::string text =
       absl::StrCat("pid=", getpid(), "\nhost=", HostName(), "\naddress=", owner, "\n");

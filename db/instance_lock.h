@@ -16,6 +16,9 @@ class InstanceLock {
   // UNAVAILABLE: the disk.
   static absl::StatusOr<InstanceLock> Acquire(const std::string& database_path,
                                               absl::string_view owner);
+  // For a reader of a file that nobody may write: held beside other readers', refused as above
+  // while somebody owns the file. Makes no file: where there is none, nothing is held.
+  static absl::StatusOr<InstanceLock> AcquireShared(const std::string& database_path);
   InstanceLock(InstanceLock&& other) noexcept : file_(other.file_) { other.file_ = -1; }
   InstanceLock& operator=(InstanceLock&& other) = delete;
   ~InstanceLock();

@@ -17,16 +17,6 @@
 namespace kiln::db {
 namespace {
 
-absl::Status WrongVersion(const std::string& path, int64_t version, int known, const char* reason,
-                          absl::string_view what_to_do) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition,
-      absl::StrCat("database ", path, " has schema version ", version, ", this Kiln has ", known,
-                   ": ", what_to_do),
-      {reason,
-       {{"path", path}, {"version", absl::StrCat(version)}, {"known", absl::StrCat(known)}}});
-}
-
 absl::Status SyncFile(const std::string& path, int flags) {
   const int file = open(path.c_str(), flags | O_CLOEXEC);
   if (file < 0) return FileStatus(errno, "open", path);
@@ -45,22 +35,11 @@ absl::Status CheckCopy(const std::string& path) {
                    {"BACKUP_DAMAGED", {{"path", path}}});
 }
 
-// A checked and synced copy beside the file, under its final name only once it is whole.
+// Beside the file.
 absl::Status Backup(Connection& connection, const std::string& path, int64_t version) {
   const std::string time = absl::FormatTime("%Y%m%dT%H%M%E6SZ", absl::Now(), absl::UTCTimeZone());
-  const std::string backup = absl::StrCat(path, ".v", version, "-", time, ".backup");
-  const std::string partial = absl::StrCat(backup, ".partial");
-  absl::Status status = connection.Run("VACUUM INTO ?", partial);
-  if (status.ok()) status = CheckCopy(partial);
-  if (status.ok()) status = SyncFile(partial, O_RDONLY);
-  if (status.ok() && rename(partial.c_str(), backup.c_str()) != 0) {
-    status = FileStatus(errno, "rename", partial);
-  }
-  if (!status.ok()) {
-    unlink(partial.c_str());
-    return Annotate(status, "back up before the upgrade");
-  }
-  return SyncFile(DirectoryOf(path), O_RDONLY | O_DIRECTORY);
+  return Annotate(CopyDatabase(connection, absl::StrCat(path, ".v", version, "-", time, ".backup")),
+                  "back up before the upgrade");
 }
 
 absl::Status RunStep(Connection& connection, const Migration& migration) {
@@ -76,6 +55,36 @@ absl::Status RunStep(Connection& connection, const Migration& migration) {
 }
 
 }  // namespace
+
+absl::Status CopyDatabase(Connection& connection, const std::string& to) {
+  if (access(to.c_str(), F_OK) == 0) {
+    return MakeError(absl::StatusCode::kAlreadyExists,
+                     absl::StrCat(to, " is there already and is not overwritten"),
+                     {"FILE_EXISTS", {{"path", to}}});
+  }
+  const std::string partial = absl::StrCat(to, ".partial");
+  absl::Status status = connection.Run("VACUUM INTO ?", partial);
+  if (status.ok()) status = CheckCopy(partial);
+  if (status.ok()) status = SyncFile(partial, O_RDONLY);
+  if (status.ok() && rename(partial.c_str(), to.c_str()) != 0) {
+    status = FileStatus(errno, "rename", partial);
+  }
+  if (!status.ok()) {
+    unlink(partial.c_str());
+    return status;
+  }
+  return SyncFile(DirectoryOf(to), O_RDONLY | O_DIRECTORY);
+}
+
+absl::Status WrongVersion(const std::string& path, int64_t version, int known) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("database ", path, " has schema version ", version, ", this Kiln has ", known,
+                   version > known ? ": use the Kiln that wrote it"
+                                   : ": allow the upgrade, which makes a backup beside it first"),
+      {version > known ? "DATABASE_NEWER" : "DATABASE_OLDER",
+       {{"path", path}, {"version", absl::StrCat(version)}, {"known", absl::StrCat(known)}}});
+}
 
 absl::Status Verify(Connection& connection, const Migration& migration) {
   const char* sql = migration.verify;
@@ -98,13 +107,12 @@ absl::Status Migrate(Connection& connection, const std::string& path, bool upgra
   KILN_ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
   const int known = migrations.empty() ? 0 : migrations.back().version;
   if (version > known) {
-    return WrongVersion(path, version, known, "DATABASE_NEWER", "use the Kiln that wrote it");
+    return WrongVersion(path, version, known);
   }
   if (version == known) return absl::OkStatus();
   if (version > 0) {
     if (!upgrade) {
-      return WrongVersion(path, version, known, "DATABASE_OLDER",
-                          "allow the upgrade, which makes a backup beside it first");
+      return WrongVersion(path, version, known);
     }
     KILN_RETURN_IF_ERROR(Backup(connection, path, version));
   }

@@ -27,6 +27,14 @@ const std::vector<Migration>& Migrations();
 absl::Status Migrate(Connection& connection, const std::string& path, bool upgrade,
                      const std::vector<Migration>& migrations);
 
+// A copy at `to`, checked and synced, under that name only once it is whole; it has no log and
+// needs none (journal mode DELETE), so that it can be read where nothing can be written.
+// ALREADY_EXISTS, DATA_LOSS (the copy is damaged), UNAVAILABLE.
+absl::Status CopyDatabase(Connection& connection, const std::string& to);
+
+// Why a file of another version is not taken as it is: DATABASE_NEWER or DATABASE_OLDER.
+absl::Status WrongVersion(const std::string& path, int64_t version, int known);
+
 // Runs a step's verification queries. INTERNAL names the one that does not answer 1.
 absl::Status Verify(Connection& connection, const Migration& migration);
 

@@ -126,10 +126,39 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const SqliteOptions& opti
   return connection;
 }
 
+absl::StatusOr<OwnedDatabase> OpenReadOnly(const SqliteOptions& options, int known) {
+  const std::string& path = options.path;
+  if (access(path.c_str(), R_OK) != 0) {
+    if (errno != ENOENT) return FileStatus(errno, "open", path);
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     absl::StrCat("database ", path, " is not there, and is to be read only"),
+                     {"DATABASE_MISSING", {{"path", path}}});
+  }
+  KILN_ASSIGN_OR_RETURN(InstanceLock lock, InstanceLock::AcquireShared(path));
+  // What stands in a log alone would not be seen.
+  if (FileBytes(absl::StrCat(path, "-wal")) > 0) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     absl::StrCat("database ", path, " has a log beside it (", path,
+                                  "-wal) with changes: open it writable once, or export it"),
+                     {"DATABASE_HAS_LOG", {{"path", path}}});
+  }
+  KILN_RETURN_IF_ERROR(CheckHeader(path, known));
+  KILN_ASSIGN_OR_RETURN(auto connection, Connection::Open(path, Connection::Mode::kImmutable));
+  absl::Status status = CheckStructure(*connection, path);
+  if (absl::IsDataLoss(status)) return Damaged(path, status.message());
+  KILN_RETURN_IF_ERROR(Annotate(status, absl::StrCat("open ", path)));
+  KILN_ASSIGN_OR_RETURN(const int64_t version, connection->QueryInteger("PRAGMA user_version"));
+  if (version != known) return WrongVersion(path, version, known);
+  return OwnedDatabase{std::move(lock), std::move(connection)};
+}
+
 }  // namespace
 
 absl::StatusOr<OwnedDatabase> OpenDatabase(const SqliteOptions& options,
                                            const std::vector<Migration>& migrations) {
+  if (options.read_only) {
+    return OpenReadOnly(options, migrations.empty() ? 0 : migrations.back().version);
+  }
   KILN_RETURN_IF_ERROR(CheckPlace(options.path, options.allow_network_fs));
   KILN_ASSIGN_OR_RETURN(InstanceLock lock, InstanceLock::Acquire(options.path, options.owner));
   KILN_ASSIGN_OR_RETURN(auto writer, OpenWriter(options, migrations));

@@ -39,6 +39,7 @@ void Quarantine::Report(absl::string_view kind, absl::string_view name, absl::st
     if (!items_.insert(Item(kind, name)).second) return;
     size_ = items_.size();
   }
+  if (writer_ == nullptr) return;
   writer_->Post([kind = std::string(kind), name = std::string(name), reason = std::string(reason)](
                     Connection& connection) { return Insert(connection, kind, name, reason); });
 }

@@ -20,7 +20,8 @@ class Writer;
 
 class Quarantine {
  public:
-  // `writer` outlives this, or is stopped before it is gone.
+  // `writer` outlives this, or is stopped before it is gone. Null: of a file that is only read, the
+  // list stays in memory.
   explicit Quarantine(Writer* writer) : writer_(writer) {}
   // What earlier runs have found.
   absl::Status Load(Connection& connection);

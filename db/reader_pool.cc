@@ -47,8 +47,7 @@ absl::StatusOr<std::unique_ptr<Connection>> ReaderPool::Borrow() {
     }
     ++opened_;
   }
-  absl::StatusOr<std::unique_ptr<Connection>> connection =
-      Connection::Open(path_, Connection::Mode::kReadOnly);
+  absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(path_, mode_);
   absl::Status status = connection.status();
   if (status.ok()) {
     status = (*connection)

@@ -19,7 +19,8 @@ namespace kiln::db {
 
 class ReaderPool {
  public:
-  ReaderPool(std::string path, int most) : path_(std::move(path)), most_(most) {}
+  ReaderPool(std::string path, Connection::Mode mode, int most)
+      : path_(std::move(path)), mode_(mode), most_(most) {}
 
   // Runs `read`, again a few times after a pause if the file was busy. A read is one statement, or
   // several that need no common snapshot: it never becomes a write.
@@ -33,6 +34,7 @@ class ReaderPool {
   void GiveBack(std::unique_ptr<Connection> connection);
 
   const std::string path_;
+  const Connection::Mode mode_;
   const int most_;
   std::atomic<int64_t> retries_{0};
   std::atomic<int> opened_{0};

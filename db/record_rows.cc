@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "db/answer_rows.h"
 #include "db/checksum.h"
 #include "db/columns.h"
 #include "db/names.h"
@@ -151,11 +152,9 @@ RecordRow::RecordRow(const Record& record)
       samples(ToColumn(StoredSamples(record.measurement.samples_ns))) {}
 
 absl::StatusOr<int64_t> InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
-                                     Quarantine& quarantine) {
+                                     int64_t device, int64_t created, Quarantine& quarantine) {
   KILN_ASSIGN_OR_RETURN(const int64_t workload,
                         EnsureWorkload(connection, row.key.signature, row.canonical, quarantine));
-  KILN_ASSIGN_OR_RETURN(const int64_t device, EnsureDevice(connection, *row.device));
-  const int64_t created = absl::ToUnixNanos(absl::Now());
   const int64_t sum = RecordSum(id, row.key.signature, row.canonical, row.key.device,
                                 row.key.objective, row.key.salt, device, row.schedule, row.plan,
                                 row.artifacts, row.spec, row.evidence, created);
@@ -172,11 +171,10 @@ absl::StatusOr<int64_t> InsertRecord(Connection& connection, const RecordRow& ro
   return workload;
 }
 
-absl::Status InsertPublication(Connection& connection, const KeyColumns& key, int64_t workload,
-                               std::optional<int64_t> record, absl::string_view kind,
-                               absl::string_view reason) {
-  KILN_ASSIGN_OR_RETURN(const int64_t id,
-                        connection.QueryInteger("SELECT ifnull(max(id), 0) + 1 FROM publication"));
+absl::Status InsertPublication(Connection& connection, int64_t id, const KeyColumns& key,
+                               int64_t workload, std::optional<int64_t> record,
+                               absl::string_view kind, absl::string_view reason) {
+  KILN_RETURN_IF_ERROR(DeleteAnswer(connection, key, workload));
   return connection.Run(
       "INSERT INTO publication (id, workload, device, objective, salt, record, kind, reason, "
       "created, checksum) VALUES (?, ?, ?, ?, ?, nullif(?, -1), ?, ?, ?, ?)",
@@ -270,6 +268,42 @@ absl::StatusOr<PageOf<Record>> SelectRecords(Connection& connection, const Recor
   }
   page.next_token = PageToken(last);
   return page;
+}
+
+absl::StatusOr<bool> SelectAnswersItsKey(Connection& connection, int64_t record) {
+  absl::StatusOr<int64_t> answers = connection.QueryInteger(
+      "SELECT r.id IS (SELECT p.record FROM publication p WHERE p.workload = r.workload AND "
+      "p.device = r.device AND p.objective = r.objective AND p.salt = r.salt ORDER BY p.id DESC "
+      "LIMIT 1) FROM record r WHERE r.id = ?",
+      record);
+  KILN_RETURN_IF_ERROR(answers.status());
+  return *answers == 1;
+}
+
+absl::Status SelectPublishedSince(Connection& connection, int limit, Reading reading,
+                                  Unanswered* batch) {
+  Statement select = connection.Query(
+      "SELECT " KILN_RECORD_COLUMNS
+      ", p.id FROM publication p LEFT JOIN record r ON r.id = p.record WHERE p.id > ? "
+      "ORDER BY p.id LIMIT ?",
+      batch->upto, limit);
+  while (true) {
+    KILN_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return absl::OkStatus();
+    ++batch->publications;
+    batch->upto = select.Integer(kRecordColumns);
+    if (select.IsNull(kId)) continue;  // a withdrawal
+    Record record;
+    const absl::Status status = ReadRecord(connection, select, 0, reading.devices, &record);
+    if (status.ok()) {
+      batch->records.push_back(std::move(record));
+    } else if (absl::IsDataLoss(status)) {
+      reading.quarantine.Report("record", RowName(kRecordPrefix, select.Integer(kId)),
+                                status.message());
+    } else {
+      return status;
+    }
+  }
 }
 
 absl::StatusOr<bool> SelectIsPublished(Connection& connection, absl::string_view id) {

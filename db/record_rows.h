@@ -21,13 +21,15 @@ struct RecordRow {
 };
 
 // --- within a write ---
-// With its samples and, where it is new, its workload, whose row is returned.
+// With its samples and, where it is new, its workload, whose row is returned. `device` is the row
+// of its device, `created` in nanoseconds since 1970.
 absl::StatusOr<int64_t> InsertRecord(Connection& connection, const RecordRow& row, int64_t id,
-                                     Quarantine& quarantine);
+                                     int64_t device, int64_t created, Quarantine& quarantine);
 // `record` none: withdrawn.
-absl::Status InsertPublication(Connection& connection, const KeyColumns& key, int64_t workload,
-                               std::optional<int64_t> record, absl::string_view kind,
-                               absl::string_view reason);
+// `id` is above all others. What was kept to answer the key goes.
+absl::Status InsertPublication(Connection& connection, int64_t id, const KeyColumns& key,
+                               int64_t workload, std::optional<int64_t> record,
+                               absl::string_view kind, absl::string_view reason);
 absl::StatusOr<bool> HasPublication(Connection& connection, const KeyColumns& key,
                                     int64_t workload);
 
@@ -41,5 +43,10 @@ absl::StatusOr<PageOf<Record>> SelectRecords(Connection& connection, const Recor
                                              const PageWindow& window, Reading reading);
 // NOT_FOUND.
 absl::StatusOr<bool> SelectIsPublished(Connection& connection, absl::string_view id);
+// Whether the record answers its key, under whatever salt. NOT_FOUND.
+absl::StatusOr<bool> SelectAnswersItsKey(Connection& connection, int64_t record);
+// Adds the records of up to `limit` publications behind batch->upto, and moves that forward.
+absl::Status SelectPublishedSince(Connection& connection, int limit, Reading reading,
+                                  Unanswered* batch);
 
 }  // namespace kiln::db

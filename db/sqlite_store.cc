@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "db/answer_rows.h"
 #include "db/artifact_rows.h"
 #include "db/job_rows.h"
 #include "db/names.h"
@@ -29,7 +30,9 @@ class SqliteStore final : public Store {
       : lock_(std::move(database.lock)),
         writer_(std::move(database.writer)),
         quarantine_(&writer_),
-        readers_(options.path, std::max(options.max_readers, 1)) {}
+        readers_(options.path,
+                 options.read_only ? Connection::Mode::kImmutable : Connection::Mode::kReadOnly,
+                 std::max(options.max_readers, 1)) {}
 
   // What later calls build on: the counts, the last row number, the quarantine.
   absl::Status Load();
@@ -55,6 +58,11 @@ class SqliteStore final : public Store {
   absl::Status RememberDevice(const DeviceFingerprint& device) override {
     return writer_.Run([&](Connection& c) { return EnsureDevice(c, device).status(); });
   }
+
+  absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) override;
+  absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) override;
+  absl::Status PutAnswers(int64_t version, int64_t upto,
+                          const std::vector<StoredAnswer>& answers) override;
 
   absl::Status PutArtifact(const Artifact& artifact) override;
   absl::StatusOr<Artifact> GetArtifact(absl::string_view digest) override {
@@ -147,7 +155,8 @@ class SqliteStore final : public Store {
   ReaderPool readers_;
   RowNumbers numbers_;  // used by writes alone
   std::atomic<int64_t> records_{0}, artifacts_{0};
-  std::atomic<int64_t> lookups_{0}, hits_{0}, damaged_pages_{0};
+  std::atomic<int64_t> publications_{0}, answered_{0};  // the last one; the last one answered
+  std::atomic<int64_t> lookups_{0}, hits_{0}, answer_hits_{0}, damaged_pages_{0};
 };
 
 absl::Status SqliteStore::Load() {
@@ -159,6 +168,10 @@ absl::Status SqliteStore::Load() {
                                          "ifnull((SELECT max(id) FROM operation), 0))"));
     KILN_ASSIGN_OR_RETURN(records_, c.QueryInteger("SELECT count(*) FROM record"));
     KILN_ASSIGN_OR_RETURN(artifacts_, c.QueryInteger("SELECT count(*) FROM artifact"));
+    KILN_ASSIGN_OR_RETURN(publications_,
+                          c.QueryInteger("SELECT ifnull(max(id), 0) FROM publication"));
+    KILN_ASSIGN_OR_RETURN(answered_,
+                          c.QueryInteger("SELECT value FROM setting WHERE name = 'answered'"));
     return quarantine_.Load(c);
   }));
   numbers_ = RowNumbers(last);
@@ -194,6 +207,41 @@ absl::StatusOr<std::optional<Record>> SqliteStore::FindWithArtifacts(Connection&
     if (!stored) return std::optional<Record>();
   }
   return record;
+}
+
+// --- answers ---
+
+absl::StatusOr<std::optional<StoredAnswer>> SqliteStore::FindAnswer(absl::string_view question) {
+  absl::StatusOr<std::optional<StoredAnswer>> found = Read<std::optional<StoredAnswer>>(
+      [&](Connection& c) { return SelectAnswer(c, question, quarantine_); });
+  if (absl::IsDataLoss(found.status())) {
+    ++damaged_pages_;
+    return std::optional<StoredAnswer>();
+  }
+  if (found.ok() && found->has_value()) ++answer_hits_;
+  return found;
+}
+
+absl::StatusOr<Unanswered> SqliteStore::ListUnanswered(int64_t version, int limit) {
+  const int64_t last = publications_;
+  absl::StatusOr<Unanswered> batch = Read<Unanswered>(
+      [&](Connection& c) { return SelectUnanswered(c, version, limit, reading_); });
+  // Numbers that undone writes have skipped are nobody's.
+  if (batch.ok() && batch->publications == 0) answered_ = last;
+  return batch;
+}
+
+absl::Status SqliteStore::PutAnswers(int64_t version, int64_t upto,
+                                     const std::vector<StoredAnswer>& answers) {
+  KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    for (const StoredAnswer& answer : answers) {
+      KILN_RETURN_IF_ERROR(InsertAnswer(c, answer, quarantine_));
+    }
+    KILN_RETURN_IF_ERROR(c.Run("UPDATE setting SET value = ? WHERE name = 'answered'", upto));
+    return c.Run("UPDATE setting SET value = ? WHERE name = 'answers_version'", version);
+  }));
+  answered_ = upto;
+  return absl::OkStatus();
 }
 
 // --- artifacts ---
@@ -295,9 +343,12 @@ absl::StatusOr<int64_t> SqliteStore::PublishRecord(Connection& connection, const
                      {"ARTIFACT_MISSING", {{"digest", digest}}});
   }
   const int64_t id = numbers_.Next();
-  KILN_ASSIGN_OR_RETURN(const int64_t workload, InsertRecord(connection, row, id, quarantine_));
+  KILN_ASSIGN_OR_RETURN(const int64_t device, EnsureDevice(connection, record.device));
+  KILN_ASSIGN_OR_RETURN(
+      const int64_t workload,
+      InsertRecord(connection, row, id, device, absl::ToUnixNanos(absl::Now()), quarantine_));
   if (completion.publication) {
-    KILN_RETURN_IF_ERROR(InsertPublication(connection, row.key, workload, id,
+    KILN_RETURN_IF_ERROR(InsertPublication(connection, ++publications_, row.key, workload, id,
                                            completion.publication->kind,
                                            completion.publication->reason));
   }
@@ -322,12 +373,21 @@ absl::Status SqliteStore::ImportRecords(const std::vector<Record>& records) {
   rows.reserve(records.size());
   for (const Record& record : records) rows.emplace_back(record);
   KILN_RETURN_IF_ERROR(writer_.Run([&](Connection& c) -> absl::Status {
+    const int64_t now = absl::ToUnixNanos(absl::Now());
+    const DeviceFingerprint* last = nullptr;  // most records are of the device of the one before
+    int64_t device = 0;
     for (const RecordRow& row : rows) {
       const int64_t id = numbers_.Next();
-      KILN_ASSIGN_OR_RETURN(const int64_t workload, InsertRecord(c, row, id, quarantine_));
+      if (last == nullptr || !(*last == *row.device) || last->name != row.device->name) {
+        KILN_ASSIGN_OR_RETURN(device, EnsureDevice(c, *row.device));
+        last = row.device;
+      }
+      KILN_ASSIGN_OR_RETURN(const int64_t workload,
+                            InsertRecord(c, row, id, device, now, quarantine_));
       KILN_ASSIGN_OR_RETURN(const bool published, HasPublication(c, row.key, workload));
       if (published) continue;
-      KILN_RETURN_IF_ERROR(InsertPublication(c, row.key, workload, id, "publish", "imported"));
+      KILN_RETURN_IF_ERROR(
+          InsertPublication(c, ++publications_, row.key, workload, id, "publish", "imported"));
     }
     return absl::OkStatus();
   }));
@@ -344,6 +404,8 @@ std::map<std::string, int64_t> SqliteStore::Counters() {
           {"damaged_pages", damaged_pages_},
           {"lookups", lookups_},
           {"hits", hits_},
+          {"answer_hits", answer_hits_},
+          {"unanswered", publications_ - answered_},
           {"commits", w.commits},
           {"commit_ns_total", w.commit_ns},
           {"writes", w.writes},

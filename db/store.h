@@ -65,6 +65,24 @@ struct Blocked {
   std::string toolchain;
 };
 
+// What a lookup sends, kept beside the record that it was made of: whoever asks the very question
+// gets the message. Follows from the records: losing one costs time and nothing else.
+struct StoredAnswer {
+  std::string question;  // what is asked, to the byte
+  std::string record;    // id
+  std::string signature;
+  std::string toolchain, emitter;  // the record's attributes that make it stale
+  int method_version = 0;
+  std::string message;
+};
+
+// Publications whose answers are still to be made, oldest first.
+struct Unanswered {
+  std::vector<Record> records;  // as FindPublished gives them; damaged ones are left out
+  int publications = 0;         // that were read; fewer than were asked for: no more are left
+  int64_t upto = 0;             // hand it to PutAnswers
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -85,6 +103,18 @@ class Store {
   // Device fingerprints that records or workers brought, oldest first.
   virtual absl::StatusOr<std::vector<DeviceFingerprint>> ListDevices() = 0;
   virtual absl::Status RememberDevice(const DeviceFingerprint& device) = 0;
+
+  // --- answers, kept for lookups ---
+  // Of the record that answers now; nothing if none was made, its row is damaged or an artifact of
+  // the record is. UNAVAILABLE only.
+  virtual absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) = 0;
+  // Of up to `limit` publications. `version` is that of what makes the answers: where the stored
+  // ones are of another, all are made again.
+  virtual absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) = 0;
+  // Those whose record no longer answers its key, or has an artifact that is not stored, are left
+  // out. NOT_FOUND: no such record.
+  virtual absl::Status PutAnswers(int64_t version, int64_t upto,
+                                  const std::vector<StoredAnswer>& answers) = 0;
 
   // --- artifacts ---
   // INVALID_ARGUMENT if the digest is not that of the bytes. OK if it is there already.

@@ -65,10 +65,13 @@ class KilnService final : public KilnCallbackService {
   using ReadyPtr = std::shared_ptr<const ReadyAnswer>;
 
   ReadyPtr FindReady(const std::string& request);
-  // Builds and remembers. `bytes` is the request as it came.
+  // The answer that is kept for the very question, if one is; remembered.
+  ReadyPtr FindKept(const v1::GetScheduleRequest& request, const std::string& bytes);
+  void Remember(const std::string& bytes, const ReadyPtr& ready);
+  // FindKept, else builds; remembers. `bytes` is the request as it came.
   ReadyPtr MakeReady(const v1::GetScheduleRequest& request, const std::string& bytes);
-  absl::StatusOr<std::shared_ptr<const std::string>> BuildAnswer(
-      const v1::GetScheduleRequest& request, const Question& question);
+  absl::StatusOr<std::string> BuildAnswer(const v1::GetScheduleRequest& request,
+                                          const Question& question);
   absl::StatusOr<JobTable::OperationView> RequestedBefore(const std::string& client,
                                                           const std::string& request_id);
   Job Proposal(const Question& question, const Budget& budget,

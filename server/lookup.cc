@@ -110,8 +110,27 @@ absl::StatusOr<Answer> Lookup::Find(const Question& question) {
   return answer;
 }
 
-Freshness Lookup::FreshnessOf(const Key& key) const {
-  const size_t slot = absl::HashOf(key.signature, key.device) % kSlots;
+std::optional<Lookup::Kept> Lookup::FindKept(absl::string_view question,
+                                             const std::string& device_id) {
+  const int64_t publications = publications_.load(std::memory_order_acquire);
+  const int64_t generation = roster_->generation();
+  absl::StatusOr<std::optional<db::StoredAnswer>> found = store_->FindAnswer(question);
+  if (!found.ok() || !found->has_value()) return std::nullopt;
+  Kept kept{**std::move(found), {}};
+  kept.fresh = FreshnessOf(kept.answer.signature, device_id);
+  kept.fresh.generation = generation;
+  // The key is known only now: had something been published meanwhile, this could be the old answer
+  // under the new version.
+  if (publications_.load(std::memory_order_acquire) != publications) return std::nullopt;
+  const std::vector<std::string> stale =
+      StaleBecause(kept.answer.toolchain, kept.answer.emitter, kept.answer.method_version,
+                   *roster_->Present(device_id));
+  if (!stale.empty()) return std::nullopt;
+  return kept;
+}
+
+Freshness Lookup::FreshnessOf(absl::string_view signature, absl::string_view device) const {
+  const size_t slot = absl::HashOf(signature, device) % kSlots;
   return {slot, versions_[slot].load(std::memory_order_acquire), roster_->generation()};
 }
 
@@ -121,6 +140,7 @@ bool Lookup::IsCurrent(const Freshness& freshness) const {
 }
 
 void Lookup::Published(const Key& key) {
+  publications_.fetch_add(1, std::memory_order_acq_rel);
   versions_[FreshnessOf(key).slot].fetch_add(1, std::memory_order_acq_rel);
 }
 

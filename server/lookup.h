@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,17 @@ class Lookup {
 
   // The published record of the key.
   absl::StatusOr<Answer> Find(const Question& question);
+  // The exact answer that the store keeps for the very question (selection.h) about a device. None:
+  // ask the longer way, which finds whatever there is.
+  struct Kept {
+    db::StoredAnswer answer;
+    Freshness fresh;
+  };
+  std::optional<Kept> FindKept(absl::string_view question, const std::string& device_id);
 
-  Freshness FreshnessOf(const Key& key) const;  // take it before Find
+  Freshness FreshnessOf(const Key& key) const {  // take it before Find
+    return FreshnessOf(key.signature, key.device);
+  }
   bool IsCurrent(const Freshness& freshness) const;
   // What answers the key changed, durably.
   void Published(const Key& key);
@@ -87,6 +97,7 @@ class Lookup {
     std::shared_ptr<const Known> known;
   };
   static constexpr size_t kSlots = 4096;
+  Freshness FreshnessOf(absl::string_view signature, absl::string_view device) const;
 
   db::Store* const store_;
   const Roster* const roster_;
@@ -100,6 +111,7 @@ class Lookup {
   // One version per slot of keys: publishing bumps it, and what was read under an older one is not
   // current any more. Keys that share a slot are asked for once more than needed.
   std::array<std::atomic<uint32_t>, kSlots> versions_{};
+  std::atomic<int64_t> publications_{0};  // counted before the slot is bumped
 
   mutable std::mutex devices_mutex_;
   std::vector<DeviceFingerprint> remembered_;

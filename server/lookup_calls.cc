@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // GetSchedule and BatchGetSchedules. They never start work. The usual case is an answer that was
 // given before to the same bytes: it is found by them and sent as it was, so that a lookup costs
-// hardly more than an empty call.
-#include <google/protobuf/arena.h>
-
+// hardly more than an empty call. The next best is one that the store keeps for the very question:
+// one point read. Only who asks in other words than the record's own is understood in full.
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "server/answer_message.h"
 #include "server/call_service.h"
 #include "server/explain.h"
 #include "server/kiln_service.h"
@@ -75,15 +75,42 @@ KilnService::ReadyPtr KilnService::FindReady(const std::string& request) {
   return *std::move(ready);
 }
 
+KilnService::ReadyPtr KilnService::FindKept(const v1::GetScheduleRequest& request,
+                                            const std::string& bytes) {
+  Match least = Match::kExact;
+  if (!CheckQuality(request, &least).ok()) return nullptr;
+  const absl::StatusOr<Spelling> spelling = Spell(request.selection(), &core_->lookup);
+  if (!spelling.ok()) return nullptr;
+  std::optional<Lookup::Kept> kept =
+      core_->lookup.FindKept(spelling->question, spelling->device_id);
+  const std::string& signature = request.selection().signature();
+  if (!kept || (!signature.empty() && signature != kept->answer.signature)) return nullptr;
+  auto ready = std::make_shared<ReadyAnswer>();
+  ready->fresh = kept->fresh;
+  ready->response = std::make_shared<const std::string>(std::move(kept->answer.message));
+  Add(core_->counters.lookup_hits);
+  Remember(bytes, ready);
+  return ready;
+}
+
+void KilnService::Remember(const std::string& bytes, const ReadyPtr& ready) {
+  const size_t size = ready->response == nullptr ? ready->status.error_details().size() + 512
+                                                 : ready->response->size();
+  ready_.Insert(bytes, ready, size + sizeof(ReadyAnswer));
+}
+
 KilnService::ReadyPtr KilnService::MakeReady(const v1::GetScheduleRequest& request,
                                              const std::string& bytes) {
+  if (ReadyPtr kept = FindKept(request, bytes)) return kept;
   auto ready = std::make_shared<ReadyAnswer>();
   const absl::StatusOr<Question> question = Understand(request.selection(), &core_->lookup);
   if (question.ok()) {
     ready->fresh = core_->lookup.FreshnessOf(question->key);
-    absl::StatusOr<std::shared_ptr<const std::string>> response = BuildAnswer(request, *question);
+    absl::StatusOr<std::string> response = BuildAnswer(request, *question);
     ready->status = wire::ToGrpc(response.status());
-    if (response.ok()) ready->response = *std::move(response);
+    if (response.ok()) {
+      ready->response = std::make_shared<const std::string>(*std::move(response));
+    }
   } else if (GetErrorInfo(question.status()).reason == "NO_WORKER_FOR_DEVICE") {
     // No worker and no record ever named such a device: to a lookup that is a miss like any other.
     ready->status = wire::ToGrpc(MakeError(absl::StatusCode::kNotFound, question.status().message(),
@@ -96,16 +123,12 @@ KilnService::ReadyPtr KilnService::MakeReady(const v1::GetScheduleRequest& reque
       : miss             ? core_->counters.lookup_misses
                          : core_->counters.lookup_errors);
   // Errors of the moment are not remembered.
-  if (ready->status.ok() || miss) {
-    const size_t size = ready->response == nullptr ? ready->status.error_details().size() + 512
-                                                   : ready->response->size();
-    ready_.Insert(bytes, ready, size + sizeof(ReadyAnswer));
-  }
+  if (ready->status.ok() || miss) Remember(bytes, ready);
   return ready;
 }
 
-absl::StatusOr<std::shared_ptr<const std::string>> KilnService::BuildAnswer(
-    const v1::GetScheduleRequest& request, const Question& question) {
+absl::StatusOr<std::string> KilnService::BuildAnswer(const v1::GetScheduleRequest& request,
+                                                     const Question& question) {
   Match least = Match::kExact;
   KILN_RETURN_IF_ERROR(CheckQuality(request, &least));
   KILN_ASSIGN_OR_RETURN(const Answer answer, core_->lookup.Find(question));
@@ -115,15 +138,7 @@ absl::StatusOr<std::shared_ptr<const std::string>> KilnService::BuildAnswer(
                           core_->store->ListRecords(filter, {5, ""}));
     return ExplainMiss(question, answer, near.items);
   }
-  google::protobuf::Arena arena;  // a record has hundreds of small parts
-  auto& response = *google::protobuf::Arena::CreateMessage<v1::GetScheduleResponse>(&arena);
-  response.set_match(wire::ToWire(answer.match));
-  wire::ToWire(*answer.record, response.mutable_record());
-  response.mutable_record()->set_published(true);
-  wire::NameArguments(*question.workload, response.mutable_record()->mutable_plan());
-  response.set_job(answer.record->job);
-  for (const std::string& why : answer.stale_because) response.add_stale_because(why);
-  return std::make_shared<const std::string>(response.SerializeAsString());
+  return AnswerMessage(answer.match, *answer.record, *question.workload, answer.stale_because);
 }
 
 grpc::ServerUnaryReactor* KilnService::GetSchedule(Context* context,

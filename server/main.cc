@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kiln-server: options, store, server; then waits for a signal and stops in order.
+// kiln-server: options, store, server; then waits for a signal and stops in order. Or a merge or an
+// export of the database, and no server.
 // Exit codes (CLI.md): 0 stopped · 2 usage · 4 the address cannot be had · 6 the database is
 // refused · 1 anything else.
 #include <signal.h>
@@ -7,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "db/merge.h"
 #include "db/sqlite_store.h"
 #include "proto/contract/error.h"
 #include "server/log.h"
@@ -30,6 +32,26 @@ absl::Status Match(const Workload& workload, const DeviceFingerprint& device,
   return compiler::MatchFamily(workload, device, refused).status();
 }
 
+int MergeInto(const db::SqliteOptions& into, const Options& options) {
+  const absl::StatusOr<db::MergeReport> report =
+      db::MergeDatabase(into, options.merge, options.dry_run);
+  if (!report.ok()) return Fail(report.status(), 6);
+  for (const db::MergeConflict& conflict : report->conflicts) {
+    std::printf("%s: %s, %s there: %s (%s)\n", conflict.key.c_str(),
+                conflict.here.empty() ? "withdrawn" : conflict.here.c_str(),
+                conflict.there.empty() ? "withdrawn" : conflict.there.c_str(),
+                conflict.replaced ? "replaced" : "kept", conflict.why.c_str());
+  }
+  std::printf("%s%lld records and %lld artifacts, %lld records known, %lld keys new, %zu in both\n",
+              options.dry_run ? "would merge " : "merged ", static_cast<long long>(report->records),
+              static_cast<long long>(report->artifacts), static_cast<long long>(report->known),
+              static_cast<long long>(report->published), report->conflicts.size());
+  if (report->damaged > 0) {
+    std::printf("%lld damaged rows were left out\n", static_cast<long long>(report->damaged));
+  }
+  return 0;
+}
+
 int Run(int argc, char** argv) {
   const Parsed parsed = ParseOptions(argc, argv);
   if (parsed.exit) {
@@ -49,8 +71,17 @@ int Run(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  absl::StatusOr<std::unique_ptr<db::Store>> store =
-      db::OpenSqliteStore({options.db, options.listen, options.upgrade, options.allow_network_fs});
+  const db::SqliteOptions database{.path = options.db,
+                                   .owner = options.listen,
+                                   .upgrade = options.upgrade,
+                                   .allow_network_fs = options.allow_network_fs,
+                                   .read_only = options.read_only};
+  if (!options.merge.empty()) return MergeInto(database, options);
+  if (!options.export_to.empty()) {
+    const absl::Status copied = db::ExportDatabase(database, options.export_to);
+    return copied.ok() ? 0 : Fail(copied, 6);
+  }
+  absl::StatusOr<std::unique_ptr<db::Store>> store = db::OpenSqliteStore(database);
   if (!store.ok()) return Fail(store.status(), 6);
   const SystemClock clock;
   absl::StatusOr<std::unique_ptr<Server>> server =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/call_service.h"
+#include "server/operation_filter.h"
 
 namespace kiln::server {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 namespace lro = google::longrunning;
 
 constexpr size_t kMaxPageBytes = 3'500'000;
+constexpr int kPagesACall = 10;
 constexpr absl::Duration kDefaultWait = absl::Seconds(60);
 constexpr absl::Duration kLongestWait = absl::Hours(24);
 
@@ -44,22 +46,25 @@ grpc::ServerUnaryReactor* OperationsService::ListOperations(
     Context* context, const lro::ListOperationsRequest* request,
     lro::ListOperationsResponse* response) {
   return Offload(core_, context, [=, this]() -> absl::Status {
-    if (!request->filter().empty()) {
-      return InvalidField("FILTER_NOT_BUILT", "filter", request->filter(), "not built yet",
-                          "no filter");
-    }
+    KILN_ASSIGN_OR_RETURN(const OperationFilter filter, ParseOperationFilter(request->filter()));
     KILN_ASSIGN_OR_RETURN(int size, PageSize(request->page_size()));
-    for (;;) {
+    std::string token = request->page_token();
+    for (int pages = 1;; ++pages) {
       response->Clear();
       KILN_ASSIGN_OR_RETURN(const db::PageOf<Operation> page,
-                            core_->store->ListOperations({size, request->page_token()}));
+                            core_->store->ListOperations({size, token}));
       for (const Operation& operation : page.items) {
         const absl::StatusOr<Job> job = core_->jobs.GetJob(operation.job);
         // A damaged job is no reason to hide the others.
-        if (job.ok())
-          KILN_RETURN_IF_ERROR(messages_->Fill({operation, *job}, response->add_operations()));
+        if (!job.ok() || !Matches(filter, operation, *job)) continue;
+        KILN_RETURN_IF_ERROR(messages_->Fill({operation, *job}, response->add_operations()));
       }
       response->set_next_page_token(page.next_token);
+      // A filter that selects little: some pages on, before an empty one is sent with its token.
+      if (response->operations().empty() && !page.next_token.empty() && pages < kPagesACall) {
+        token = page.next_token;
+        continue;
+      }
       if (size == 1 || response->ByteSizeLong() <= kMaxPageBytes) return absl::OkStatus();
       size = std::max(1, size / 4);
     }

@@ -81,6 +81,15 @@ Parsed ParseOptions(int argc, const char* const* argv) {
       ->capture_default_str();
   app.add_flag("--allow-network-fs", o.allow_network_fs,
                "open a database on a network file system all the same");
+  app.add_flag("--read-only", o.read_only,
+               "answer lookups from a file that nobody writes: a shipped one, a read-only mount");
+  auto* merge = app.add_option("--merge", o.merge,
+                               "instead of serving: merge the records of this database into --db");
+  app.add_flag("--dry-run", o.dry_run, "with --merge: report what it would do, and do nothing")
+      ->needs(merge);
+  app.add_option("--export", o.export_to,
+                 "instead of serving: copy --db to this file, readable with --read-only anywhere")
+      ->excludes(merge);
   app.add_flag("--no-upgrade", no_upgrade,
                "refuse an older database instead of migrating it (after a backup)");
 

@@ -28,6 +28,10 @@ struct Options {
   int64_t rpc_memory_bytes = int64_t{4} << 30;
   int threads = 8;
   bool allow_network_fs = false;
+  bool read_only = false;
+  // Instead of serving: another database to merge into `db`, or a copy of it to make.
+  std::string merge, export_to;
+  bool dry_run = false;
   bool upgrade = true;
   std::string log_level = "info";
 };

@@ -4,8 +4,10 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include "absl/strings/str_cat.h"
 #include "kiln/v1/kiln.pb.h"
 #include "proto/wire.h"
+#include "server/answers_version.h"
 
 namespace kiln::server {
 namespace {
@@ -22,6 +24,23 @@ std::string Identity(const v1::WorkloadSpec& spec) {
 }
 
 }  // namespace
+
+std::string QuestionText(const v1::WorkloadSpec& spec, absl::string_view device_id,
+                         const Objective& objective, int64_t salt) {
+  return absl::StrCat(kAnswersVersion, "\n", device_id, "\n", Print(objective), "\n", salt, "\n",
+                      Identity(spec));
+}
+
+absl::StatusOr<Spelling> Spell(const v1::Selection& selection, Lookup* lookup) {
+  KILN_ASSIGN_OR_RETURN(const std::shared_ptr<const Lookup::Known> known,
+                        lookup->Resolve(selection.device()));
+  KILN_ASSIGN_OR_RETURN(
+      const Objective objective,
+      wire::FromWire(selection.objective(), wire::DefaultObjective(known->device.kind),
+                     "selection.objective"));
+  return Spelling{QuestionText(selection.workload(), known->id, objective, lookup->salt()),
+                  known->id};
+}
 
 absl::StatusOr<Question> Understand(const v1::Selection& selection, Lookup* lookup) {
   Question question;

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "server/answer_maker.h"
+#include "server/answer_message.h"
+#include "server/answers_version.h"
 #include "server/artifact_service.h"
 #include "server/kiln_service.h"
 #include "server/log.h"
@@ -36,6 +39,7 @@ class RunningServer final : public Server {
  public:
   RunningServer(const Options& options, db::Store* store, const Clock* clock, FamilyMatcher match)
       : core_(options, store, clock, std::move(match)),
+        answers_(store, kAnswersVersion, AnswerToKeep),
         messages_(&core_),
         kiln_(&core_, &messages_),
         operations_(&core_, &messages_),
@@ -75,6 +79,7 @@ class RunningServer final : public Server {
       KILN_ASSIGN_OR_RETURN(metrics_, MetricsEndpoint::Start(options.metrics_listen, &core_));
     }
     SetHealth(true);
+    MakeAnswers(absl::ZeroDuration());
     return absl::OkStatus();
   }
 
@@ -102,6 +107,10 @@ class RunningServer final : public Server {
   }
 
  private:
+  void MakeAnswers(absl::Duration pause) {
+    core_.pool.RunAfter(pause, [this] { MakeAnswers(answers_.MakeSome()); });
+  }
+
   // Every name is registered: an unknown one is NOT_FOUND to whoever probes it.
   void SetHealth(bool serving) {
     auto* health = server_->GetHealthCheckService();
@@ -114,6 +123,7 @@ class RunningServer final : public Server {
   }
 
   Core core_;
+  AnswerMaker answers_;
   OperationMessages messages_;
   KilnService kiln_;
   OperationsService operations_;

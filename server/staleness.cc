@@ -7,22 +7,22 @@
 namespace kiln::server {
 namespace {
 
-std::vector<std::string> Differences(const Record& record, const Worker& worker) {
+std::vector<std::string> Differences(const std::string& toolchain, const std::string& emitter,
+                                     int method_version, const Worker& worker) {
   std::vector<std::string> differences;
   // A record's toolchain is the worker's with the flags behind it; a library's plan was compiled by
   // nobody.
-  if (!record.toolchain.empty() && !worker.toolchain.empty() &&
-      !absl::StartsWith(record.toolchain, worker.toolchain)) {
+  if (!toolchain.empty() && !worker.toolchain.empty() &&
+      !absl::StartsWith(toolchain, worker.toolchain)) {
     differences.push_back(
-        absl::StrCat("toolchain: stored ", record.toolchain, ", today ", worker.toolchain));
+        absl::StrCat("toolchain: stored ", toolchain, ", today ", worker.toolchain));
   }
-  if (!record.emitter.empty() && !worker.emitter.empty() && record.emitter != worker.emitter) {
+  if (!emitter.empty() && !worker.emitter.empty() && emitter != worker.emitter) {
+    differences.push_back(absl::StrCat("emitter: stored ", emitter, ", today ", worker.emitter));
+  }
+  if (worker.method_version != 0 && method_version != worker.method_version) {
     differences.push_back(
-        absl::StrCat("emitter: stored ", record.emitter, ", today ", worker.emitter));
-  }
-  if (worker.method_version != 0 && record.measurement.method_version != worker.method_version) {
-    differences.push_back(absl::StrCat("method: stored ", record.measurement.method_version,
-                                       ", today ", worker.method_version));
+        absl::StrCat("method: stored ", method_version, ", today ", worker.method_version));
   }
   return differences;
 }
@@ -30,10 +30,15 @@ std::vector<std::string> Differences(const Record& record, const Worker& worker)
 }  // namespace
 
 std::vector<std::string> StaleBecause(const Record& record, const std::vector<Worker>& workers) {
+  return StaleBecause(record.toolchain, record.emitter, record.measurement.method_version, workers);
+}
+
+std::vector<std::string> StaleBecause(const std::string& toolchain, const std::string& emitter,
+                                      int method_version, const std::vector<Worker>& workers) {
   std::vector<std::string> fewest;
   bool first = true;
   for (const Worker& worker : workers) {
-    std::vector<std::string> differences = Differences(record, worker);
+    std::vector<std::string> differences = Differences(toolchain, emitter, method_version, worker);
     if (differences.empty()) return {};
     if (first || differences.size() < fewest.size()) fewest = std::move(differences);
     first = false;

@@ -15,6 +15,8 @@ namespace kiln::server {
 // all, or none is there to compare with (a database without workers answers exactly). The workers
 // are those of the record's device.
 std::vector<std::string> StaleBecause(const Record& record, const std::vector<Worker>& workers);
+std::vector<std::string> StaleBecause(const std::string& toolchain, const std::string& emitter,
+                                      int method_version, const std::vector<Worker>& workers);
 
 // Of two records of one key.
 bool DiffersInAttributes(const Record& a, const Record& b);

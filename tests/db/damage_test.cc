@@ -150,6 +150,44 @@ TEST_F(Damage, SwappedRecordsAnswerNoKey) {
   EXPECT_FALSE(Answers(*store, 3));
 }
 
+TEST_F(Damage, AnyChangedColumnOfAnAnswerIsNoAnswerAndTheRecordStands) {
+  const std::string question = "what is asked";
+  {
+    auto store = Open();
+    const std::string id = TuneSample(*store, 1).value();
+    ASSERT_TRUE(
+        store->PutAnswers(1, 1, {{.question = question, .record = id, .message = "sent"}}).ok());
+  }
+  const std::string pristine = directory_.File("pristine");
+  std::filesystem::copy_file(path_, pristine);
+  for (const char* change :
+       {"question = CAST(question || x'00' AS BLOB)", "signature = 'x'", "toolchain = 'x'",
+        "emitter = 'x'", "method_version = 1", "message = CAST('sen' AS BLOB)",
+        "checksum = checksum + 1", "hash = hash + 1"}) {
+    std::filesystem::copy_file(pristine, path_, std::filesystem::copy_options::overwrite_existing);
+    Shell(absl::StrCat("UPDATE answer SET ", change));
+    auto store = Open();
+    const auto found = store->FindAnswer(question);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_FALSE(found->has_value()) << change;
+    EXPECT_TRUE(Answers(*store, 1)) << change;
+  }
+  std::filesystem::copy_file(pristine, path_, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ((*Open()->FindAnswer(question))->message, "sent");
+}
+
+TEST_F(Damage, AnAnswerWhoseArtifactIsDamagedIsNotGiven) {
+  auto store = Open();
+  const std::string id = TuneSample(*store, 1).value();
+  ASSERT_TRUE(store->PutAnswers(1, 1, {{.question = "q", .record = id, .message = "m"}}).ok());
+  const std::string digest = SampleArtifact("code").digest;
+  Shell("UPDATE artifact SET zstd = CAST(x'00' || zstd AS BLOB) WHERE digest = '" + digest + "'");
+  EXPECT_TRUE(absl::IsDataLoss(store->GetArtifact(digest).status()));
+  EXPECT_FALSE(store->FindAnswer("q")->has_value());
+  ASSERT_TRUE(store->PutArtifact(SampleArtifact("code")).ok());
+  EXPECT_TRUE(store->FindAnswer("q")->has_value());
+}
+
 TEST_F(Damage, DamagedSamplesSpareTheLookup) {
   std::string id;
   { id = TuneSample(*Open(), 1).value(); }

@@ -77,6 +77,40 @@ TEST(Migrate, AnUpgradeKeepsEverythingAndLeavesABackup) {
   EXPECT_TRUE((*old)->GetRecord(id).ok()) << "the backup is a whole database of the old version";
 }
 
+// Version 1 had no answers: they are to be made of all that was published.
+TEST(Migrate, AFileOfVersionOneKeepsItsRecordsAndWaitsForAnswers) {
+  TestDirectory directory;
+  const std::string path = directory.File("kiln.db");
+  std::string id;
+  {
+    auto store = OpenSqliteStore({.path = path});
+    ASSERT_TRUE(store.ok());
+    id = TuneSample(**store, 1).value();
+    const StoredAnswer answer{.question = "q", .record = id, .message = "m"};
+    ASSERT_TRUE((*store)->PutAnswers(1, 1, {answer}).ok());
+  }
+  {
+    absl::StatusOr<OwnedDatabase> database = OpenDatabase({.path = path}, Migrations());
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->writer
+                    ->Script("DROP TABLE answer; DELETE FROM setting WHERE name <> 'salt';"
+                             "PRAGMA user_version = 1")
+                    .ok());
+  }
+  const std::vector<Migration> first(Migrations().begin(), Migrations().begin() + 1);
+  {
+    absl::StatusOr<OwnedDatabase> database = OpenDatabase({.path = path}, first);
+    ASSERT_TRUE(database.ok()) << database.status();
+    EXPECT_TRUE(Verify(*database->writer, first[0]).ok()) << "it is one of version 1";
+  }
+  auto store = OpenSqliteStore({.path = path});
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(Backups(directory).size(), 1u);
+  EXPECT_EQ((*(*store)->FindPublished(SampleKey(1), SampleCanonical(1)))->id, id);
+  EXPECT_EQ((*store)->Counters()["unanswered"], 1);
+  EXPECT_EQ((*store)->ListUnanswered(1, 10)->records.size(), 1u);
+}
+
 TEST(Migrate, AnOlderFileIsRefusedWhereUpgradesAreNotAllowed) {
   TestDirectory directory;
   const std::string path = directory.File("kiln.db");

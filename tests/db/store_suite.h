@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "db/store.h"
 #include "proto/contract/error.h"
 #include "tests/db/samples.h"
@@ -52,5 +53,6 @@ inline std::string Detail(const absl::Status& status, const std::string& name) {
 
 }  // namespace kiln::db
 
+#include "tests/db/store_suite_answers.inc"
 #include "tests/db/store_suite_jobs.inc"
 #include "tests/db/store_suite_records.inc"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records, artifacts, devices and the salt; store_fake_jobs.cc has the rest.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -46,6 +47,18 @@ void StoreFake::Remember(const DeviceFingerprint& device) {
   devices_.push_back(device);
 }
 
+void StoreFake::Publish(const std::string& record) {
+  std::string& published = published_[Print(records_.at(record).key)];
+  answers_.erase(published);
+  published = record;
+  publications_.push_back(record);
+}
+
+bool StoreFake::HasArtifacts(const Record& record) const {
+  return std::all_of(record.artifacts.begin(), record.artifacts.end(),
+                     [&](const std::string& digest) { return artifacts_.count(digest) > 0; });
+}
+
 // --- lookups ---
 
 absl::StatusOr<std::optional<Record>> StoreFake::FindPublished(const Key& key,
@@ -56,9 +69,7 @@ absl::StatusOr<std::optional<Record>> StoreFake::FindPublished(const Key& key,
   if (it == published_.end() || damaged_.count(it->second)) return std::optional<Record>();
   Record record = records_.at(it->second);
   if (record.canonical != canonical) return std::optional<Record>();
-  for (const std::string& digest : record.artifacts) {
-    if (!artifacts_.count(digest)) return std::optional<Record>();
-  }
+  if (!HasArtifacts(record)) return std::optional<Record>();
   record.measurement.samples_ns.clear();
   return std::make_optional(std::move(record));
 }
@@ -104,6 +115,52 @@ absl::Status StoreFake::RememberDevice(const DeviceFingerprint& device) {
   Lock lock(mutex_);
   KILN_RETURN_IF_ERROR(write_failure_);
   Remember(device);
+  return absl::OkStatus();
+}
+
+// --- answers ---
+
+absl::StatusOr<std::optional<StoredAnswer>> StoreFake::FindAnswer(absl::string_view question) {
+  Lock lock(mutex_);
+  KILN_RETURN_IF_ERROR(read_failure_);
+  for (const auto& [record, answer] : answers_) {
+    if (answer.question != question) continue;
+    ++answer_hits_;
+    return std::make_optional(answer);
+  }
+  return std::optional<StoredAnswer>();
+}
+
+absl::StatusOr<Unanswered> StoreFake::ListUnanswered(int64_t version, int limit) {
+  Lock lock(mutex_);
+  KILN_RETURN_IF_ERROR(read_failure_);
+  Unanswered batch;
+  batch.upto = version == answers_version_ ? answered_ : 0;
+  while (batch.publications < limit && batch.upto < static_cast<int64_t>(publications_.size())) {
+    const std::string& record = publications_[batch.upto++];
+    ++batch.publications;
+    if (damaged_.count(record)) continue;
+    batch.records.push_back(records_.at(record));
+    batch.records.back().measurement.samples_ns.clear();
+  }
+  return batch;
+}
+
+absl::Status StoreFake::PutAnswers(int64_t version, int64_t upto,
+                                   const std::vector<StoredAnswer>& answers) {
+  Lock lock(mutex_);
+  KILN_RETURN_IF_ERROR(write_failure_);
+  for (const StoredAnswer& answer : answers) {
+    if (!records_.count(answer.record)) return NotFound("record", answer.record);
+  }
+  for (const StoredAnswer& answer : answers) {
+    const Record& record = records_.at(answer.record);
+    const auto published = published_.find(Print(record.key));
+    const bool answers_now = published != published_.end() && published->second == answer.record;
+    if (answers_now && HasArtifacts(record)) answers_[answer.record] = answer;
+  }
+  answered_ = upto;
+  answers_version_ = version;
   return absl::OkStatus();
 }
 
@@ -157,8 +214,8 @@ absl::Status StoreFake::ImportRecords(const std::vector<Record>& records) {
   Lock lock(mutex_);
   KILN_RETURN_IF_ERROR(write_failure_);
   for (const Record& record : records) {
-    std::string id = Insert(record);
-    published_.emplace(Print(record.key), std::move(id));
+    const std::string id = Insert(record);
+    if (!published_.count(Print(record.key))) Publish(id);
   }
   return absl::OkStatus();
 }
@@ -167,7 +224,9 @@ std::map<std::string, int64_t> StoreFake::Counters() {
   Lock lock(mutex_);
   return {{"records", static_cast<int64_t>(records_.size())},
           {"artifacts", static_cast<int64_t>(artifacts_.size())},
-          {"quarantined", static_cast<int64_t>(damaged_.size())}};
+          {"quarantined", static_cast<int64_t>(damaged_.size())},
+          {"unanswered", static_cast<int64_t>(publications_.size()) - answered_},
+          {"answer_hits", answer_hits_}};
 }
 
 }  // namespace kiln::db

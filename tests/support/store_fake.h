@@ -32,6 +32,11 @@ class StoreFake final : public Store {
   absl::StatusOr<std::vector<DeviceFingerprint>> ListDevices() override;
   absl::Status RememberDevice(const DeviceFingerprint& device) override;
 
+  absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) override;
+  absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) override;
+  absl::Status PutAnswers(int64_t version, int64_t upto,
+                          const std::vector<StoredAnswer>& answers) override;
+
   absl::Status PutArtifact(const Artifact& artifact) override;
   absl::StatusOr<Artifact> GetArtifact(absl::string_view digest) override;
   absl::StatusOr<bool> HasArtifact(absl::string_view digest) override;
@@ -69,6 +74,8 @@ class StoreFake final : public Store {
 
   std::string NextName(absl::string_view prefix);
   std::string Insert(Record record);
+  void Publish(const std::string& record);
+  bool HasArtifacts(const Record& record) const;
   void Remember(const DeviceFingerprint& device);
   absl::Status CheckNewOperation(const Operation& operation) const;
   Job WithOperations(Job job) const;
@@ -82,6 +89,9 @@ class StoreFake final : public Store {
   std::map<std::string, Record> records_;
   std::set<std::string> damaged_;
   std::map<std::string, std::string> published_;  // Print(key) -> record
+  std::vector<std::string> publications_;         // records, in order
+  int64_t answered_ = 0, answers_version_ = 0, answer_hits_ = 0;
+  std::map<std::string, StoredAnswer> answers_;  // by record
   std::vector<DeviceFingerprint> devices_;
   std::map<std::string, Artifact> artifacts_;
   std::map<std::string, Job> jobs_;

@@ -195,7 +195,7 @@ absl::StatusOr<std::string> StoreFake::CompleteJob(const Completion& completion,
       }
     }
     id = Insert(*completion.record);
-    if (completion.publication) published_[Print(stored->key)] = id;
+    if (completion.publication) Publish(id);
   }
   Replace(completion.job, stored);
   if (!id.empty()) stored->record = id;

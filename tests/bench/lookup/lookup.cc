@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_lookup KILN ECHO RECORDS ROUNDS CALLS: GetSchedule beside an echo of the same response
-// size, in alternate slices of CALLS calls. Three kinds of keys: each once in random order right
-// after the server's start (cold), uniform, and Zipf. Prints one JSON object.
+// bench_lookup KILN ECHO SERVER RECORDS ROUNDS CALLS: GetSchedule beside an echo of the same
+// response size, in alternate slices of CALLS calls. Three kinds of keys: each once in random order
+// right after the server's start (cold), uniform, and Zipf. SERVER is the process that serves both:
+// its CPU time a call is told too, which other load on the machine hardly changes. Prints one JSON
+// object.
+#include <dirent.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -47,14 +51,34 @@ class Zipf {
   std::vector<double> cumulative_;
 };
 
+// What the process's threads that live have used.
+int64_t CpuNs(const std::string& process) {
+  const std::string folder = "/proc/" + process + "/task/";
+  int64_t sum = 0;
+  DIR* threads = opendir(folder.c_str());
+  if (threads == nullptr) return 0;
+  while (const dirent* thread = readdir(threads)) {
+    if (thread->d_name[0] == '.') continue;
+    long long ns = 0;
+    FILE* file = std::fopen((folder + thread->d_name + "/schedstat").c_str(), "r");
+    if (file == nullptr) continue;
+    if (std::fscanf(file, "%lld", &ns) == 1) sum += ns;
+    std::fclose(file);
+  }
+  closedir(threads);
+  return sum;
+}
+
 // Slices of one side under one kind of keys.
 struct Side {
-  std::vector<double> rate;  // calls per second, by round
+  std::vector<double> rate;    // calls per second, by round
+  std::vector<double> cpu_us;  // of the server a call, by round
   std::vector<int64_t> latency_ns;
   int64_t errors = 0;
   std::string first_error;
 
-  void Add(Load load) {
+  void Add(Load load, int64_t server_ns) {
+    cpu_us.push_back(static_cast<double>(server_ns) / 1e3 / static_cast<double>(load.calls));
     rate.push_back(static_cast<double>(load.calls) / load.seconds);
     latency_ns.insert(latency_ns.end(), load.latency_ns.begin(), load.latency_ns.end());
     errors += load.errors;
@@ -80,6 +104,7 @@ nlohmann::json Report(Side kiln, Side echo) {
   const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
   auto side = [](Side* s) {
     return nlohmann::json{{"per_second", Median(s->rate)},
+                          {"cpu_us", Median(s->cpu_us)},
                           {"p50_us", s->Percentile(0.5) / 1e3},
                           {"p99_us", s->Percentile(0.99) / 1e3},
                           {"errors", s->errors},
@@ -95,8 +120,8 @@ nlohmann::json Report(Side kiln, Side echo) {
   return report;
 }
 
-int Run(const std::string& kiln_address, const std::string& echo_address, int64_t records,
-        int rounds, int64_t calls) {
+int Run(const std::string& kiln_address, const std::string& echo_address, const std::string& server,
+        int64_t records, int rounds, int64_t calls) {
   std::vector<std::string> requests;
   requests.reserve(records);
   for (int64_t n = 0; n < records; ++n) requests.push_back(NthRequest(n));
@@ -116,8 +141,12 @@ int Run(const std::string& kiln_address, const std::string& echo_address, int64_
     for (int64_t at = 0; at < static_cast<int64_t>(keys.size()); at += slice) {
       const int64_t count = std::min<int64_t>(slice, static_cast<int64_t>(keys.size()) - at);
       auto request = [&](int64_t n) -> const std::string& { return requests[keys[at + n]]; };
-      kiln_side.Add(kiln.Run(count, kInFlight, request));
-      echo_side.Add(echo.Run(count, kInFlight, request));
+      const int64_t before = CpuNs(server);
+      Load load = kiln.Run(count, kInFlight, request);
+      const int64_t between = CpuNs(server);
+      kiln_side.Add(std::move(load), between - before);
+      load = echo.Run(count, kInFlight, request);
+      echo_side.Add(std::move(load), CpuNs(server) - between);
     }
     return Report(std::move(kiln_side), std::move(echo_side));
   };
@@ -143,10 +172,10 @@ int Run(const std::string& kiln_address, const std::string& echo_address, int64_
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: bench_lookup KILN ECHO RECORDS ROUNDS CALLS\n");
+  if (argc != 7) {
+    std::fprintf(stderr, "usage: bench_lookup KILN ECHO SERVER RECORDS ROUNDS CALLS\n");
     return 2;
   }
-  return kiln::bench::Run(argv[1], argv[2], std::atoll(argv[3]), std::atoi(argv[4]),
-                          std::atoll(argv[5]));
+  return kiln::bench::Run(argv[1], argv[2], argv[3], std::atoll(argv[4]), std::atoi(argv[5]),
+                          std::atoll(argv[6]));
 }

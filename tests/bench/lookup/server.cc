@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_lookup_server DATABASE: Kiln's server and, in the same process, an echo: the least that a
 // unary gRPC call can be. The echo takes raw bytes and answers with as many as it was last told to
-// (by a request of four bytes: their number). Prints the two addresses; ends when its input does.
+// (by a request of four bytes: their number). Once the answers of all records are made (a server
+// makes them behind an import), prints the two addresses; ends when its input does.
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "db/sqlite_store.h"
 #include "kiln/v1/kiln.grpc.pb.h"
 #include "server/server.h"
@@ -62,6 +64,7 @@ int Run(const char* path) {
     std::fprintf(stderr, "bench_lookup_server: %s\n", kiln.status().ToString().c_str());
     return 1;
   }
+  while ((*store)->Counters()["unanswered"] > 0) absl::SleepFor(absl::Milliseconds(20));
   Echo echo;
   int port = 0;
   grpc::ServerBuilder builder;
