@@ -115,9 +115,7 @@ absl::Status ExplainMiss(const Question& question, const Answer& answer,
   for (size_t i = 0; i < near.size() && i < kNearest; ++i) {
     info.details[absl::StrCat("nearest_", i + 1)] = Differences(question, near[i]);
   }
-  return MakeError(absl::StatusCode::kNotFound,
-                   absl::StrCat(message, "; to tune it: ", info.details["command"]),
-                   std::move(info));
+  return MakeError(absl::StatusCode::kNotFound, message, info);
 }
 
 }  // namespace kiln::server

@@ -17,6 +17,8 @@ void End(JobState state, absl::Time now, Job* job) {
   job->progress.queue_position = 0;
   job->progress.seconds_left = 0;
   job->progress.phase = "done";
+  // The worker's last heartbeat is older than its last outcome.
+  job->progress.done = std::max(job->progress.done, TrialsDone(*job));
   job->progress.changed = now;
 }
 

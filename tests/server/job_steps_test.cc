@@ -47,6 +47,15 @@ TEST(JobSteps, AFailureWithoutACodeStillIsOne) {
   EXPECT_EQ(GetErrorInfo(status).details["outcomes_crash"], "3");
 }
 
+TEST(JobSteps, AnEndedJobHasDoneAllOfItsOutcomes) {
+  Job job = PlainProposal(1);
+  BeginLease("workers/a", kNow, &job);
+  job.progress.done = 1;  // as of the last heartbeat
+  job.histogram = {{"measured", 5}, {"crash", 2}};
+  Succeed("rec-1", kNow, &job);
+  EXPECT_EQ(job.progress.done, 7);
+}
+
 TEST(JobSteps, TheBudgetOnlyGrows) {
   Job job = PlainProposal(1);
   EXPECT_FALSE(RaiseBudget({10, 1, 0, 1}, 0, &job));
