@@ -85,6 +85,33 @@ void LeaveNetwork() {
   _exit(127);
 }
 
+struct ProcessFacts {
+  int parent = 0;
+  unsigned flags = 0;
+};
+
+// False if there is no such process.
+bool ReadFacts(pid_t pid, ProcessFacts* facts) {
+  FILE* stat = fopen(absl::StrCat("/proc/", pid, "/stat").c_str(), "re");
+  if (stat == nullptr) return false;
+  char line[512];
+  const size_t size = fread(line, 1, sizeof line - 1, stat);
+  fclose(stat);
+  line[size] = 0;
+  // The name may hold anything, parentheses too: the fields start after the last one.
+  const char* rest = strrchr(line, ')');
+  return rest != nullptr &&
+         sscanf(rest + 1, " %*c %d %*d %*d %*d %*d %u", &facts->parent, &facts->flags) == 2;
+}
+
+// A process that is killed closes its end of the control socket before its children get another
+// parent: from then on it is gone, though it is still the parent.
+bool IsGone(pid_t parent) {
+  constexpr unsigned kExiting = 4;  // PF_EXITING
+  ProcessFacts facts;
+  return getppid() != parent || (ReadFacts(parent, &facts) && (facts.flags & kExiting) != 0);
+}
+
 // Processes whose parent is this one. /proc/PID/task/TID/children is not in every kernel.
 std::vector<pid_t> OwnChildren() {
   std::vector<pid_t> found;
@@ -93,18 +120,8 @@ std::vector<pid_t> OwnChildren() {
   while (const dirent* entry = readdir(proc)) {
     int pid = 0;
     if (!absl::SimpleAtoi(entry->d_name, &pid)) continue;
-    FILE* stat = fopen(absl::StrCat("/proc/", pid, "/stat").c_str(), "re");
-    if (stat == nullptr) continue;
-    char line[512];
-    const size_t size = fread(line, 1, sizeof line - 1, stat);
-    fclose(stat);
-    line[size] = 0;
-    // The name may hold anything, parentheses too: the fields start after the last one.
-    const char* rest = strrchr(line, ')');
-    char state = 0;
-    int parent = 0;
-    if (rest != nullptr && sscanf(rest + 1, " %c %d", &state, &parent) == 2 && parent == getpid())
-      found.push_back(pid);
+    ProcessFacts facts;
+    if (ReadFacts(pid, &facts) && facts.parent == getpid()) found.push_back(pid);
   }
   closedir(proc);
   return found;
@@ -270,7 +287,7 @@ int RunSupervisor(int argc, char** argv) {
   rusage usage{};
   const ChildEnd end = Watch(task, child, signals, &usage);
   EndDescendants(child, &usage);
-  if (getppid() != task.parent && !task.options.temp_root.empty()) {
+  if (!task.options.temp_root.empty() && IsGone(task.parent)) {
     std::error_code ignored;
     std::filesystem::remove_all(task.options.temp_root, ignored);
   }
