@@ -57,7 +57,7 @@ void Client::Wire::Prepare(grpc::ClientContext* context, absl::Time deadline) co
 }
 
 absl::Status Client::Wire::ToStatus(const grpc::Status& status) const {
-  const absl::Status converted = wire::FromGrpc(status);
+  absl::Status converted = wire::FromGrpc(status);
   const std::string reason = GetErrorInfo(converted).reason;
   const bool local = reason.empty() || reason == absl::StatusCodeToString(converted.code());
   if (!local) return converted;  // the server's own words
@@ -76,14 +76,14 @@ absl::Status Client::Wire::ToStatus(const grpc::Status& status) const {
 }
 
 absl::Status Client::Wire::Call(const std::function<grpc::Status(grpc::ClientContext*)>& call,
-                                absl::Duration retry_for, std::stop_token stop) const {
+                                absl::Duration retry_for, const std::stop_token& stop) const {
   const absl::Time give_up = absl::Now() + retry_for;
   Backoff backoff;
   while (true) {
     grpc::ClientContext context;
     Prepare(&context, absl::Now() + options.call_timeout);
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-    const absl::Status status = ToStatus(call(&context));
+    absl::Status status = ToStatus(call(&context));
     const absl::Duration left = give_up - absl::Now();
     if (!absl::IsUnavailable(status) || left <= absl::ZeroDuration() || stop.stop_requested())
       return status;
@@ -93,7 +93,7 @@ absl::Status Client::Wire::Call(const std::function<grpc::Status(grpc::ClientCon
 
 Backoff::Backoff() : random_(std::random_device{}()) {}
 
-void Backoff::Wait(std::stop_token stop, absl::Duration at_most, absl::Duration at_least) {
+void Backoff::Wait(const std::stop_token& stop, absl::Duration at_most, absl::Duration at_least) {
   constexpr double kFirstMs = 50, kGrowth = 1.6, kLongestMs = 2000;
   const double scale = std::min(kFirstMs * std::pow(kGrowth, attempt_++), kLongestMs);
   random_ = random_ * 6364136223846793005u + 1442695040888963407u;

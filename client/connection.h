@@ -27,7 +27,7 @@ struct Client::Wire {
   // Calls until the answer is not UNAVAILABLE, or `retry_for` is over, or `stop` says so
   // (CANCELLED).
   absl::Status Call(const std::function<grpc::Status(grpc::ClientContext*)>& call,
-                    absl::Duration retry_for, std::stop_token stop = {}) const;
+                    absl::Duration retry_for, const std::stop_token& stop = {}) const;
   absl::Status Call(const std::function<grpc::Status(grpc::ClientContext*)>& call) const {
     return Call(call, options.retry_for);
   }
@@ -48,7 +48,7 @@ class Backoff {
  public:
   Backoff();
   // Returns at once when stopped. `at_least`: what the server asked for.
-  void Wait(std::stop_token stop, absl::Duration at_most,
+  void Wait(const std::stop_token& stop, absl::Duration at_most,
             absl::Duration at_least = absl::ZeroDuration());
   void Reset() { attempt_ = 0; }
 

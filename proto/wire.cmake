@@ -1,4 +1,5 @@
-# kiln_proto: messages and services, generated; kiln_wire: their conversion to the contract (wire.h).
+# kiln_messages and, on top of them, kiln_proto (services): generated; kiln_wire: the messages' conversion to the contract
+# (wire.h).
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)   # whoever links kiln_wire needs them, in any folder
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
@@ -44,7 +45,8 @@ set(KILN_GRPC_FILES google/longrunning/operations kiln/v1/artifact kiln/v1/kiln 
 
 set(KILN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${KILN_GENERATED})
-set(KILN_PROTO_SRCS)
+set(KILN_MESSAGE_SRCS)
+set(KILN_SERVICE_SRCS)
 foreach(F IN LISTS KILN_PROTO_FILES KILN_OWN_PROTO_FILES)
   if(F IN_LIST KILN_OWN_PROTO_FILES)
     set(INPUT ${CMAKE_CURRENT_SOURCE_DIR}/${F}.proto)
@@ -52,25 +54,30 @@ foreach(F IN LISTS KILN_PROTO_FILES KILN_OWN_PROTO_FILES)
     set(INPUT ${KILN_GOOGLE_PROTOS}/${F}.proto)
   endif()
   set(OUTPUTS ${KILN_GENERATED}/${F}.pb.cc ${KILN_GENERATED}/${F}.pb.h)
+  list(APPEND KILN_MESSAGE_SRCS ${OUTPUTS})
   set(GRPC_ARGS)
   if(F IN_LIST KILN_GRPC_FILES)
-    list(APPEND OUTPUTS ${KILN_GENERATED}/${F}.grpc.pb.cc ${KILN_GENERATED}/${F}.grpc.pb.h)
+    set(SERVICES ${KILN_GENERATED}/${F}.grpc.pb.cc ${KILN_GENERATED}/${F}.grpc.pb.h)
+    list(APPEND OUTPUTS ${SERVICES})
+    list(APPEND KILN_SERVICE_SRCS ${SERVICES})
     set(GRPC_ARGS --grpc_out=${KILN_GENERATED} --plugin=protoc-gen-grpc=${KILN_GRPC_PLUGIN})
   endif()
   add_custom_command(OUTPUT ${OUTPUTS}
     COMMAND protobuf::protoc -I ${CMAKE_CURRENT_SOURCE_DIR} -I ${KILN_GOOGLE_PROTOS} --cpp_out=${KILN_GENERATED}
             ${GRPC_ARGS} ${INPUT}
     DEPENDS ${INPUT} VERBATIM)
-  list(APPEND KILN_PROTO_SRCS ${OUTPUTS})
 endforeach()
 
-add_library(kiln_proto STATIC ${KILN_PROTO_SRCS})
-target_include_directories(kiln_proto SYSTEM PUBLIC ${KILN_GENERATED})
-target_link_libraries(kiln_proto PUBLIC gRPC::grpc++ protobuf::libprotobuf)
+add_library(kiln_messages STATIC ${KILN_MESSAGE_SRCS})
+target_include_directories(kiln_messages SYSTEM PUBLIC ${KILN_GENERATED})
+target_link_libraries(kiln_messages PUBLIC protobuf::libprotobuf)
+add_library(kiln_proto STATIC ${KILN_SERVICE_SRCS})
+target_link_libraries(kiln_proto PUBLIC kiln_messages gRPC::grpc++)
 # Generated: no warnings of interest, and nobody steps through it.
+target_compile_options(kiln_messages PRIVATE -w -g0)
 target_compile_options(kiln_proto PRIVATE -w -g0)
 
 kiln_library(kiln_wire
   SRCS wire_job.cc wire_plan.cc wire_record.cc wire_status.cc wire_workload.cc
   HDRS wire.h wire_values.h
-  DEPS kiln_contract kiln_proto absl::status absl::statusor absl::strings absl::time)
+  DEPS kiln_contract kiln_messages gRPC::grpc++ absl::status absl::statusor absl::strings absl::time)

@@ -83,8 +83,9 @@ inline absl::Time TimeFromWire(const google::protobuf::Timestamp& message) {
 }
 inline bool IsSet(absl::Time time) { return time != absl::Time(); }
 
+// To the nearest nanosecond: what is cut off instead would be lost anew on each way.
 inline void DurationToWire(double seconds, google::protobuf::Duration* message) {
-  const absl::Duration duration = absl::Seconds(seconds);
+  const absl::Duration duration = absl::Seconds(seconds) + absl::Nanoseconds(0.5);
   absl::Duration rest;
   message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
   message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));

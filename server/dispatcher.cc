@@ -36,7 +36,6 @@ int64_t Dispatcher::Poll(const std::string& worker, absl::Duration wait, Answer 
     answer(std::move(held));
     return 0;
   }
-  Answer replaced;
   absl::Status drained;
   int64_t id = 0;
   {
@@ -44,17 +43,18 @@ int64_t Dispatcher::Poll(const std::string& worker, absl::Duration wait, Answer 
     drained = drained_;
     if (drained.ok()) {
       Parked& parked = parked_[worker];
-      replaced = std::move(parked.answer);
       id = ++last_poll_;
-      parked = {id, self->device_id, clock_->Now() + std::min(wait, kLongestPoll),
-                std::move(answer)};
+      parked.id = id;
+      parked.device = self->device_id;
+      parked.until = clock_->Now() + std::min(wait, kLongestPoll);
+      parked.answer.swap(answer);  // what waited before is replaced, and answered below
     }
   }
   if (!drained.ok()) {
     answer(drained);
     return 0;
   }
-  if (replaced) replaced(std::optional<JobTable::Leased>());
+  if (answer) answer(std::optional<JobTable::Leased>());
   Serve();
   if (wait > absl::ZeroDuration()) return id;
   if (std::optional<Parked> parked = Unpark(worker, id))

@@ -215,7 +215,7 @@ absl::Status JobTable::StopIfUnwanted(const std::string& name) {
     by_key_[key] = "";
     entry.stopping = true;
   }
-  const absl::Status stopped =
+  absl::Status stopped =
       Write(claim, [now = clock_->Now()](Job* job) { Cancel(now, job); }).status();
   if (!stopped.ok()) {
     Lock lock(mutex_);

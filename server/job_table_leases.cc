@@ -300,7 +300,7 @@ void JobTable::FailUnserved(const std::function<absl::Time(const std::string&)>&
       if (claim.entry()->job.state != JobState::kQueued) continue;
     }
     // If the store fails, the next sweep tries again.
-    if (!Write(claim, [&](Job* job) { Fail(error, now, job); }).ok())
+    if (!Write(claim, [&, error = error](Job* job) { Fail(error, now, job); }).ok())
       Add(counters_->store_failures);
   }
 }

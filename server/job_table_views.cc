@@ -115,8 +115,9 @@ std::vector<JobTable::Call> JobTable::CallsOf(Entry& entry) {
   return calls;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): taken over, so that they end here
 void JobTable::MakeCalls(std::vector<Call> calls) {
-  for (Call& call : calls) call.watcher(call.job, call.done, call.cancelled);
+  for (const Call& call : calls) call.watcher(call.job, call.done, call.cancelled);
 }
 
 // --- figures and checks ---

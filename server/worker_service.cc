@@ -205,7 +205,7 @@ grpc::ServerUnaryReactor* WorkerService::ReportOutcomes(Context* context,
     }
     // A fact is taken from whoever brings it; that it is also a sign of life holds only for those
     // who are registered.
-    if (const absl::Status known = core_->roster.Touch(request->worker());
+    if (absl::Status known = core_->roster.Touch(request->worker());
         !known.ok() && !absl::IsNotFound(known)) {
       return known;
     }

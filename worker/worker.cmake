@@ -12,7 +12,7 @@ if(KILN_SERVICE)
   kiln_library(kiln_agent
     SRCS agent.cc connection.cc log.cc options.cc worker_main.cc
     HDRS agent.h connection.h log.h options.h worker_main.h
-    DEPS kiln_worker kiln_device kiln_wire
+    DEPS kiln_worker kiln_device kiln_wire kiln_proto
     PRIVATE_DEPS CLI11::CLI11)
   kiln_binary(kiln-worker SRCS main.cc DEPS kiln_agent)
 endif()

@@ -49,8 +49,8 @@ class Evaluator {
       } else if (right <= 0) {
         Fail("a divisor is not positive");
       } else {
-        const int64_t floor = value / right - (value % right < 0 ? 1 : 0);
-        value = op == '/' ? floor : value - floor * right;
+        const int64_t rest = value % right;
+        value = op == '/' ? value / right - (rest < 0 ? 1 : 0) : rest + (rest < 0 ? right : 0);
       }
     }
     return value;
@@ -62,7 +62,7 @@ class Evaluator {
     if (!error_.empty()) return 0;
     if (Peek() == '-') {
       ++at_;
-      value = -Unary();
+      if (__builtin_sub_overflow(int64_t{0}, Unary(), &value)) Fail("the value overflows");
     } else if (Peek() == '(') {
       ++at_;
       value = Sum();

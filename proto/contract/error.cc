@@ -18,9 +18,9 @@ constexpr absl::string_view kDetailPrefix = "kiln/detail/";
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view message, ErrorInfo info) {
   absl::Status status(code, message);
-  status.SetPayload(kReasonUrl, absl::Cord(info.reason));
-  for (const auto& [name, value] : info.details) {
-    status.SetPayload(absl::StrCat(kDetailPrefix, name), absl::Cord(value));
+  status.SetPayload(kReasonUrl, absl::Cord(std::move(info.reason)));
+  for (auto& [name, value] : info.details) {
+    status.SetPayload(absl::StrCat(kDetailPrefix, name), absl::Cord(std::move(value)));
   }
   return status;
 }

@@ -135,6 +135,10 @@ double ParseDouble(Words& words) {
   }
   std::string mantissa = word.substr(0, exponent);
   int64_t shift = words.Integer(word.substr(exponent + 1));
+  if (shift < -100000 || shift > 100000) {
+    words.Fail("the exponent of '" + word + "' is out of range");
+    return 0;
+  }
   if (point != std::string::npos && point < exponent) {
     shift -= 4 * static_cast<int64_t>(exponent - point - 1);
     mantissa.erase(point, 1);

@@ -42,7 +42,7 @@ struct Tally {
 // One caller: TuneSchedule, then WaitOperation until it is done. Lives until the tally has its end.
 class Caller {
  public:
-  Caller(std::shared_ptr<grpc::Channel> channel, Tally* tally)
+  Caller(const std::shared_ptr<grpc::Channel>& channel, Tally* tally)
       : kiln_(kiln::v1::KilnService::NewStub(channel)),
         operations_(google::longrunning::Operations::NewStub(channel)),
         tally_(tally) {}
@@ -52,7 +52,7 @@ class Caller {
     context_ = std::make_unique<grpc::ClientContext>();
     context_->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(120));
     kiln_->async()->TuneSchedule(context_.get(), &request_, &operation_,
-                                 [this](grpc::Status status) { Next(status); });
+                                 [this](const grpc::Status& status) { Next(status); });
   }
 
  private:
@@ -67,7 +67,7 @@ class Caller {
     waiting_->set_deadline(std::chrono::system_clock::now() +
                            std::chrono::seconds(kWaitSeconds + 30));
     operations_->async()->WaitOperation(waiting_.get(), &wait_, &waited_,
-                                        [this](grpc::Status status) {
+                                        [this](const grpc::Status& status) {
                                           operation_ = waited_;
                                           Next(status);
                                         });

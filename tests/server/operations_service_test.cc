@@ -180,7 +180,7 @@ TEST_F(OperationsTest, TheStopAnswersHeldCallsWithUnavailableAndARestartGoesOn) 
   const auto lease = worker->Poll();
   ASSERT_TRUE(lease->has_lease());
   const auto queued = Tune(TuneRequest(65));
-  std::atomic<int> held{0}, refused{0};
+  std::atomic<int> refused{0};
   std::vector<std::thread> waiters;
   for (int i = 0; i < 20; ++i) {
     waiters.emplace_back([&, i] {

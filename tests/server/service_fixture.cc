@@ -26,7 +26,7 @@ std::string DetailOf(const absl::Status& status, const std::string& name) {
 
 // --- worker ---
 
-FakeWorker::FakeWorker(std::shared_ptr<grpc::Channel> channel, std::string name,
+FakeWorker::FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string name,
                        DeviceFingerprint device)
     : name_(std::move(name)),
       device_(std::move(device)),
@@ -101,7 +101,7 @@ absl::Status FakeWorker::Upload(const Artifact& artifact, bool* stored_before) {
     open = writer->Write(chunk);
   }
   writer->WritesDone();
-  const absl::Status status = wire::FromGrpc(writer->Finish());
+  absl::Status status = wire::FromGrpc(writer->Finish());
   if (stored_before != nullptr) *stored_before = response.stored_before();
   return status;
 }

@@ -25,7 +25,7 @@ namespace lro = google::longrunning;
 // A worker that does what a test says.
 class FakeWorker {
  public:
-  FakeWorker(std::shared_ptr<grpc::Channel> channel, std::string name,
+  FakeWorker(const std::shared_ptr<grpc::Channel>& channel, std::string name,
              DeviceFingerprint device = CpuDevice());
 
   absl::StatusOr<v1::RegisterResponse> Register(const std::string& job = "", int64_t epoch = 0);

@@ -37,7 +37,7 @@ class ScratchFolder {
   const std::string& path() const { return path_; }
   std::string Write(const std::string& name, const std::string& text,
                     bool executable = false) const {
-    const std::string file = path_ + "/" + name;
+    std::string file = path_ + "/" + name;
     std::ofstream(file) << text;
     if (executable) std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file;

@@ -115,7 +115,7 @@ class Builder {
     return type == DType::kF64 ? value : MakeCast(value, type);
   }
 
-  Applied Operation(Op op, DType type, std::vector<Applied> args) {
+  Applied Operation(Op op, DType type, const std::vector<Applied>& args) {
     Node node;
     node.op = op;
     node.type = type;

@@ -82,6 +82,8 @@ TEST(Plan, SaysWhichLineIsWrongAndWhy) {
       {"plan 1\nworkspace 1 2\n", "plan line 2: words are left over"},
       {"plan 1\nstep kernel f shared=0\narg scalar f 0.5\n",
        "plan line 3: '0.5' is no hexadecimal float"},
+      {"plan 1\nstep kernel f shared=0\narg scalar f 0x1.8p-9223372036854775808\n",
+       "plan line 3: the exponent of '0x1.8p-9223372036854775808' is out of range"},
   };
   for (const auto& c : kCases) {
     Plan plan;
@@ -100,6 +102,8 @@ TEST(Count, EvaluatesOverDims) {
   EXPECT_EQ(value, 3 + 3);
   ASSERT_TRUE(Evaluate({1, "4+-3/2"}, {}, &value, &error)) << error;
   EXPECT_EQ(value, 2) << "division takes the floor";
+  ASSERT_TRUE(Evaluate({1, "(0-1-9223372036854775807)%2222242"}, {}, &value, &error)) << error;
+  EXPECT_EQ(value, 1330970) << "and the rest is from 0";
   ASSERT_TRUE(Evaluate({42, ""}, {}, &value, &error));
   EXPECT_EQ(value, 42);
 }
@@ -116,6 +120,9 @@ TEST(Count, RefusesWhatIsNotALaunchNumber) {
   std::string error;
   EXPECT_FALSE(Evaluate({1, std::string(100000, '(')}, {}, &value, &error));
   EXPECT_FALSE(Evaluate({-1, ""}, {}, &value, &error));
+  EXPECT_FALSE(Evaluate({1, "-(0-4611686018427387904*2)"}, {}, &value, &error));
+  EXPECT_FALSE(Evaluate({1, "-$0"}, {std::numeric_limits<int64_t>::min()}, &value, &error));
+  EXPECT_EQ(error, "launch number \"-$0\": the value overflows");
 }
 
 }  // namespace

@@ -216,7 +216,8 @@ TEST(VerifyPlan, AReferenceThatFailsIsNotTheCandidates) {
   for (auto [code, want] :
        {std::pair{1, absl::StatusCode::kResourceExhausted}, {2, absl::StatusCode::kInternal}}) {
     ReferenceCache cache(
-        workload, [&](const void* const*, double* const*, double* const*, int) { return code; },
+        workload,
+        [code = code](const void* const*, double* const*, double* const*, int) { return code; },
         {});
     EXPECT_EQ(VerifyPlan(
                   workload, cache, [](const Pointers&) { return absl::OkStatus(); }, Depth::kFull)

@@ -41,8 +41,8 @@ inline WorkloadSpec SpecOfBytes(const std::string& program, uint32_t choice) {
                                   {1, 9}, {0, 5},  {(int64_t{1} << 40) - 1, (int64_t{1} << 40) - 1},
                                   {7, 7}, {16, 16}};
   spec.dims["N"] = kBindings[choice % 8];
-  if (program.find("M") != std::string::npos) spec.dims["M"] = kBindings[choice / 8 % 8];
-  if (program.find("K") != std::string::npos) spec.dims["K"] = kBindings[choice / 64 % 8];
+  if (program.find('M') != std::string::npos) spec.dims["M"] = kBindings[choice / 8 % 8];
+  if (program.find('K') != std::string::npos) spec.dims["K"] = kBindings[choice / 64 % 8];
   bool has_x = program.find(" x[") != std::string::npos;
   if (has_x && choice / 512 % 8 == 1) spec.strides["x"] = {9, 1};
   if (has_x && choice / 512 % 8 == 2) spec.types["x"] = DType::kF64;

@@ -21,8 +21,9 @@ struct Product {
   NodeId sum;
 };
 
-Product MakeProduct(int64_t m, int64_t n, int64_t k, std::vector<int64_t> a_strides = {},
-                    std::vector<int64_t> b_strides = {}, std::vector<int64_t> c_strides = {}) {
+Product MakeProduct(int64_t m, int64_t n, int64_t k, const std::vector<int64_t>& a_strides = {},
+                    const std::vector<int64_t>& b_strides = {},
+                    const std::vector<int64_t>& c_strides = {}) {
   Product p;
   p.a = p.builder.AddTensor(TensorKind::kInput, "A", {m, k}, a_strides);
   p.b = p.builder.AddTensor(TensorKind::kConstant, "B", {k, n}, b_strides);

@@ -21,7 +21,7 @@ class GraphBuilder {
   NodeId Variable() { return Add({.op = Op::kVar, .type = DType::kI64, .free_vars = 1}); }
 
   int AddTensor(TensorKind kind, const std::string& name, std::vector<int64_t> shape,
-                std::vector<int64_t> strides = {}, DType type = DType::kF32) {
+                const std::vector<int64_t>& strides = {}, DType type = DType::kF32) {
     Tensor tensor{.kind = kind, .name = name, .type = type, .strides = strides};
     for (int64_t extent : shape) tensor.shape.push_back(Integer(extent));
     if (strides.empty()) {
@@ -49,7 +49,8 @@ class GraphBuilder {
   }
 
   // sum of `body` over ranges 0..extents; the bound variables follow the free ones.
-  NodeId Sum(int free_vars, Term body, std::vector<int64_t> extents, DType type = DType::kF32) {
+  NodeId Sum(int free_vars, Term body, const std::vector<int64_t>& extents,
+             DType type = DType::kF32) {
     Node node{.op = Op::kReduce, .type = type, .free_vars = free_vars, .args = {body}};
     node.accumulator = type;
     for (int64_t extent : extents) node.bound.push_back({Integer(0), Integer(extent)});

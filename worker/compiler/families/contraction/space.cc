@@ -131,7 +131,7 @@ absl::Status ContractionSpace::CheckShape(const Schedule& schedule) const {
   if (schedule.knobs.size() != knobs_.size()) {
     for (const auto& [name, value] : schedule.knobs) {
       if (std::none_of(knobs_.begin(), knobs_.end(),
-                       [&](const Knob& knob) { return knob.name == name; })) {
+                       [name = name](const Knob& knob) { return knob.name == name; })) {
         return absl::InvalidArgumentError(absl::StrCat("contraction/1 has no knob ", name));
       }
     }
