@@ -249,7 +249,7 @@ class Builder {
     for (const Expr* arg : expr.args) args.push_back(Value(*arg, type));
     bool rounds = expr.op == Op::kFloor || expr.op == Op::kCeil || expr.op == Op::kRound;
     if (rounds && !IsFloat(type)) return args[0];
-    return Operation(expr.op, type, std::move(args));
+    return Operation(expr.op, type, args);
   }
 
   Applied Cast(const Expr& expr) {
