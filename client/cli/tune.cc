@@ -55,8 +55,7 @@ absl::Status WithTuneCommand(const absl::Status& status, const SelectText& selec
   const std::string command = absl::StrCat("kiln tune ", SelectWords(select));
   ErrorInfo info = GetErrorInfo(status);
   info.details["command"] = command;
-  return MakeError(status.code(), absl::StrCat(status.message(), "; to tune it: ", command),
-                   info);
+  return MakeError(status.code(), absl::StrCat(status.message(), "; to tune it: ", command), info);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct Pool {
 Pool MakePool(const Space& space, Ranking* ranking, SplitMix64* random);
 
 // The first `count` of `ranked` that lie apart from each other: two of them differ in a third of
-// the knobs, and in two at least, while there are enough such. A start that is one schedule in ten spellings learns nothing
-// where the model errs.
+// the knobs, and in two at least, while there are enough such. A start that is one schedule in ten
+// spellings learns nothing where the model errs.
 std::vector<Schedule> PickApart(const std::vector<Schedule>& ranked, size_t count);
 
 // Number of knobs in which they differ.
