@@ -46,6 +46,8 @@ absl::StatusOr<Answer> Parse(const Frame& frame) {
 Bench::Bench(BenchOptions options, const TempRoot& root, SetupRequest setup,
              const CancelToken& cancel)
     : options_(std::move(options)), root_(root), setup_(std::move(setup)), cancel_(cancel) {
+  setup_.launch_limit_ns = absl::ToInt64Nanoseconds(options_.launch_limit);
+  setup_.reference_limit_ns = absl::ToInt64Nanoseconds(options_.reference_limit);
   // Writing to a child that has just died is an error to be handled, not a reason to die as well.
   signal(SIGPIPE, SIG_IGN);
 }

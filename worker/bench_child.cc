@@ -20,6 +20,7 @@
 #include "worker/bench_protocol.h"
 #include "worker/conditions.h"
 #include "worker/measure/stages.h"
+#include "worker/processor_limit.h"
 #include "worker/verify/verify.h"
 
 namespace kiln::worker {
@@ -28,7 +29,11 @@ namespace {
 // Warm-up before samples. `sustained` means what a machine does after it has run hot for a while.
 constexpr int64_t kBurstWarmUpNs = 25'000'000, kSustainedWarmUpNs = 500'000'000;
 constexpr int64_t kContestWarmUpNs = 150'000'000, kSustainedContestWarmUpNs = 2'000'000'000;
+// By then the clock has settled, or it never will.
+constexpr int64_t kLongestWarmUpNs = 1'000'000'000, kSustainedLongestWarmUpNs = 8'000'000'000;
 constexpr int64_t kBurstSampleNs = 1'000'000, kSustainedSampleNs = 20'000'000;
+// Of processor time, beyond what the worker's own limits let pass: those come first.
+constexpr double kSpareSeconds = 20;
 // What calibrating may take besides the samples.
 constexpr double kCalibrationNs = 1e9;
 
@@ -40,9 +45,6 @@ struct Channel {
     SendFrame(out, {static_cast<uint32_t>(type), std::move(payload)}, absl::InfiniteFuture(),
               nullptr)
         .IgnoreError();
-  }
-  void Phase(PhaseNote::Kind kind, double expected_ns = 0) const {
-    Send(FrameType::kPhase, Encode(PhaseNote{kind, expected_ns}));
   }
 };
 
@@ -65,6 +67,7 @@ class Session {
       : channel_(channel), setup_(std::move(setup)), clock_(MakeRawClock()) {}
   absl::StatusOr<verify::VerifyResult> Verify(const BenchPlan& plan, verify::Depth depth,
                                               int64_t launch_limit_ns, int64_t* too_slow_ns);
+  void Phase(PhaseNote::Kind kind, double expected_ns = 0) const;
   std::unique_ptr<Sampler> MakeSampler(std::function<bool()> launch);
   bool sustained() const { return setup_.objective.burst == Burst::kSustained; }
 
@@ -82,8 +85,8 @@ class Session {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Channel& channel, SetupRequest setup,
                                                        ReadyAnswer* ready) {
-  channel.Phase(PhaseNote::kReference);
   std::unique_ptr<Session> session(new Session(channel, std::move(setup)));
+  session->Phase(PhaseNote::kReference);
   const SetupRequest& s = session->setup_;
   KILN_ASSIGN_OR_RETURN(session->workload_, CheckWorkload(s.spec));
   if (kiln_pool_create(s.threads, /*pin=*/1, &session->pool_) != KILN_OK)
@@ -113,12 +116,25 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const Channel& channel, S
   return session;
 }
 
+// Tells the worker, whose clock starts anew, and starts this process's own.
+void Session::Phase(PhaseNote::Kind kind, double expected_ns) const {
+  channel_.Send(FrameType::kPhase, Encode(PhaseNote{kind, expected_ns}));
+  const int64_t limit_ns =
+      kind == PhaseNote::kReference ? setup_.reference_limit_ns : setup_.launch_limit_ns;
+  if (limit_ns <= 0) return;
+  const double wall = 1e-9 * (static_cast<double>(limit_ns) + expected_ns);
+  LimitProcessorTime(wall * std::max(1, setup_.threads) + kSpareSeconds);
+}
+
 std::unique_ptr<Sampler> Session::MakeSampler(std::function<bool()> launch) {
   SamplerOptions options{.objective = setup_.objective, .floor_ns = setup_.floor_ns};
   options.min_sample_ns = sustained() ? kSustainedSampleNs : kBurstSampleNs;
-  std::function<void()> chill;
-  if (chiller_ != nullptr) chill = [this] { (*chiller_)(); };
-  return std::make_unique<Sampler>(clock_.get(), options, std::move(launch), std::move(chill));
+  options.one_by_one = buffers_->in_place();
+  const auto prepare = [this] {
+    buffers_->Restore();
+    if (chiller_ != nullptr) (*chiller_)();
+  };
+  return std::make_unique<Sampler>(clock_.get(), options, std::move(launch), prepare);
 }
 
 absl::StatusOr<verify::VerifyResult> Session::Verify(const BenchPlan& plan, verify::Depth depth,
@@ -126,12 +142,12 @@ absl::StatusOr<verify::VerifyResult> Session::Verify(const BenchPlan& plan, veri
                                                      int64_t* too_slow_ns) {
   *too_slow_ns = 0;
   const verify::Launch launch = [&](const std::vector<void*>& tensors) -> absl::Status {
-    channel_.Phase(PhaseNote::kLaunch);
+    Phase(PhaseNote::kLaunch);
     KILN_RETURN_IF_ERROR(plan.Prepack(tensors.data()));
     const int64_t start = clock_->NowNs();
     const absl::Status status = plan.Launch(tensors.data());
     const int64_t spent = clock_->NowNs() - start;
-    channel_.Phase(PhaseNote::kReference);  // judging is not the candidate's time
+    Phase(PhaseNote::kReference);  // judging is not the candidate's time
     if (status.ok() && launch_limit_ns > 0 && spent > launch_limit_ns) {
       *too_slow_ns = spent;
       return absl::DeadlineExceededError("too slow to be verified further");
@@ -147,7 +163,7 @@ Stage StageOf(const absl::Status& status) {
 
 absl::StatusOr<TriedAnswer> Session::Try(const TryRequest& request) {
   TriedAnswer answer;
-  channel_.Phase(PhaseNote::kLaunch);
+  Phase(PhaseNote::kLaunch);
   const absl::StatusOr<std::unique_ptr<BenchPlan>> plan = BenchPlan::Load(request.files, pool_);
   if (!plan.ok())
     return TriedAnswer{.stage = StageOf(plan.status()),
@@ -168,7 +184,11 @@ absl::StatusOr<TriedAnswer> Session::Try(const TryRequest& request) {
   if (!verified.ok()) return answer;
 
   const auto launch = [&] { return (*plan)->Launch(buffers_->tensors()).ok(); };
-  channel_.Phase(PhaseNote::kMeasure, 2 * request.total_ns + kCalibrationNs);
+  const auto warm = [&] {
+    buffers_->Restore();
+    return launch();
+  };
+  Phase(PhaseNote::kMeasure, 2 * request.total_ns + kCalibrationNs);
   if (const absl::Status packed = (*plan)->Prepack(buffers_->tensors()); !packed.ok()) {
     return TriedAnswer{.stage = StageOf(packed), .reason = std::string(packed.message())};
   }
@@ -179,7 +199,7 @@ absl::StatusOr<TriedAnswer> Session::Try(const TryRequest& request) {
                    .max_samples = request.max_samples,
                    .half_width = request.half_width,
                    .total_ns = request.total_ns};
-  SearchResult result = MeasureForSearch(sampler.get(), clock_.get(), policy, launch);
+  SearchResult result = MeasureForSearch(sampler.get(), clock_.get(), policy, warm);
   answer.measure_ns = clock_->NowNs() - start - answer.verify_ns;
   if (!result.launched)
     return TriedAnswer{
@@ -203,7 +223,7 @@ absl::StatusOr<TriedAnswer> Session::Try(const TryRequest& request) {
 
 absl::StatusOr<EnteredAnswer> Session::Enter(const EnterRequest& request) {
   EnteredAnswer answer;
-  channel_.Phase(PhaseNote::kLaunch);
+  Phase(PhaseNote::kLaunch);
   absl::StatusOr<std::unique_ptr<BenchPlan>> plan = BenchPlan::Load(request.files, pool_);
   if (!plan.ok())
     return EnteredAnswer{.stage = StageOf(plan.status()),
@@ -220,21 +240,29 @@ absl::StatusOr<EnteredAnswer> Session::Enter(const EnterRequest& request) {
 }
 
 absl::StatusOr<ContestedAnswer> Session::Contest(const ContestRequest& request) {
-  channel_.Phase(PhaseNote::kMeasure, 3 * request.total_ns +
-                                          kCalibrationNs * static_cast<double>(entrants_.size()) +
-                                          kSustainedContestWarmUpNs);
+  Phase(PhaseNote::kMeasure, 3 * request.total_ns +
+                                 kCalibrationNs * static_cast<double>(entrants_.size()) +
+                                 kSustainedLongestWarmUpNs);
   const double clock_before = ProbeClockMhz();
   std::vector<std::unique_ptr<Sampler>> samplers;
   std::vector<Sampler*> all;
+  WarmUp warm_up;
   for (size_t i = 0; i < entrants_.size(); ++i) {
     const auto launch = [this, i] {
       launched_entrant.store(static_cast<int>(i), std::memory_order_relaxed);
       return entrants_[i]->Launch(buffers_->tensors()).ok();
     };
     KILN_RETURN_IF_ERROR(entrants_[i]->Prepack(buffers_->tensors()));
-    if (i == 0 &&
-        !Warm(clock_.get(), sustained() ? kSustainedContestWarmUpNs : kContestWarmUpNs, launch)) {
-      return absl::InternalError(kiln_error());
+    if (i == 0) {
+      const auto warm = [&] {
+        buffers_->Restore();
+        return launch();
+      };
+      warm_up = sustained() ? WarmUntilSettled(clock_.get(), kSustainedContestWarmUpNs,
+                                               kSustainedLongestWarmUpNs, warm, ProbeClockMhz)
+                            : WarmUntilSettled(clock_.get(), kContestWarmUpNs, kLongestWarmUpNs,
+                                               warm, ProbeClockMhz);
+      if (!warm_up.launched) return absl::InternalError(kiln_error());
     }
     samplers.push_back(MakeSampler(launch));
     all.push_back(samplers.back().get());
@@ -252,6 +280,8 @@ absl::StatusOr<ContestedAnswer> Session::Contest(const ContestRequest& request) 
   for (const auto& sampler : samplers) {
     Measurement measurement = sampler->Finish();
     AddConditions(&measurement, setup_.threads);
+    measurement.conditions["warm_up_ms"] = absl::StrCat(warm_up.spent_ns / 1'000'000);
+    measurement.conditions["clock_settled"] = warm_up.settled ? "yes" : "no";
     measurement.conditions["clock_mhz_before"] = absl::StrCat(static_cast<int>(clock_before));
     measurement.conditions["clock_mhz_after"] = absl::StrCat(static_cast<int>(clock_after));
     answer.measurements.push_back(std::move(measurement));

@@ -110,7 +110,9 @@ absl::StatusOr<BenchBuffers> BenchBuffers::Make(const Workload& workload, uint64
     const compiler::HostTensor value =
         output ? verify::MakeOutput(workload, outputs++, 0) : inputs[index];
     if (output && tensor.alias_of >= 0) {
-      buffers.tensors_.push_back(buffers.tensors_[tensor.alias_of]);
+      void* const data = buffers.tensors_[tensor.alias_of];
+      buffers.changed_.push_back({data, inputs[tensor.alias_of].bytes});
+      buffers.tensors_.push_back(data);
       continue;
     }
     const int64_t bytes = static_cast<int64_t>(value.bytes.size());
@@ -120,6 +122,12 @@ absl::StatusOr<BenchBuffers> BenchBuffers::Make(const Workload& workload, uint64
     buffers.memory_.push_back(std::move(memory));
   }
   return buffers;
+}
+
+void BenchBuffers::Restore() const {
+  for (const Changed& changed : changed_) {
+    if (!changed.bytes.empty()) memcpy(changed.data, changed.bytes.data(), changed.bytes.size());
+  }
 }
 
 }  // namespace kiln::worker

@@ -58,10 +58,19 @@ class BenchBuffers {
   // memory.
   static absl::StatusOr<BenchBuffers> Make(const Workload& workload, uint64_t seed);
   void* const* tensors() const { return tensors_.data(); }
+  // Whether a launch changes its own inputs: repeated, it would run into infinities or denormals.
+  bool in_place() const { return !changed_.empty(); }
+  // Makes such inputs what they were.
+  void Restore() const;
 
  private:
+  struct Changed {
+    void* data;
+    std::vector<uint8_t> bytes;
+  };
   std::vector<BenchMemory> memory_;
   std::vector<void*> tensors_;
+  std::vector<Changed> changed_;
 };
 
 }  // namespace kiln::worker

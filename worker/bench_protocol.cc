@@ -164,7 +164,9 @@ std::string Encode(const SetupRequest& value) {
   w.Integer(value.threads)
       .Integer(static_cast<int64_t>(value.seed))
       .Integer(value.last_level_bytes)
-      .Number(value.floor_ns);
+      .Number(value.floor_ns)
+      .Integer(value.launch_limit_ns)
+      .Integer(value.reference_limit_ns);
   return w.Text(value.reference).Text(value.directory).bytes();
 }
 template <>
@@ -175,6 +177,7 @@ std::optional<SetupRequest> Decode(absl::string_view payload) {
   value.objective = GetObjective(r);
   value.threads = static_cast<int>(r.Integer()), value.seed = static_cast<uint64_t>(r.Integer());
   value.last_level_bytes = r.Integer(), value.floor_ns = r.Number();
+  value.launch_limit_ns = r.Integer(), value.reference_limit_ns = r.Integer();
   value.reference = r.Text(), value.directory = r.Text();
   return Whole(r, std::move(value));
 }

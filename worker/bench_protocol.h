@@ -38,8 +38,10 @@ struct SetupRequest {
   uint64_t seed = 0;
   int64_t last_level_bytes = 0;  // of the cache that a cold sample must get out of
   double floor_ns = 0;           // no right kernel is faster
-  std::string reference;         // shared object with kiln_reference
-  std::string directory;         // where reference sets are kept for the next child of the job
+  int64_t launch_limit_ns = 0;   // what the worker allows a launch, and a reference set: the child
+  int64_t reference_limit_ns = 0;  // ends itself should the worker be gone; 0: it does not
+  std::string reference;           // shared object with kiln_reference
+  std::string directory;           // where reference sets are kept for the next child of the job
 };
 struct ReadyAnswer {
   std::string library;       // "openblas 0.3.21 zen"; empty: none

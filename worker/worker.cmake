@@ -1,9 +1,9 @@
 # run_job, the bench child, and (with KILN_SERVICE) the agent and the main program.
 kiln_library(kiln_worker
   SRCS bench.cc bench_child.cc bench_fault.cc bench_plan.cc bench_protocol.cc conditions.cc entry.cc finalists.cc
-       frontend.cc ledger.cc message.cc run_job.cc subject.cc workshop.cc
+       frontend.cc ledger.cc message.cc processor_limit.cc run_job.cc subject.cc workshop.cc
   HDRS bench.h bench_child.h bench_fault.h bench_plan.h bench_protocol.h conditions.h entry.h finalists.h frontend.h job.h
-       ledger.h message.h run_job.h subject.h version.h workshop.h
+       ledger.h message.h processor_limit.h run_job.h subject.h version.h workshop.h
   DEPS kiln_contract kiln_compile kiln_measure kiln_verify kiln_compiler kiln_search kiln_runtime Threads::Threads)
 target_compile_definitions(kiln_worker PUBLIC KILN_VERSION="${PROJECT_VERSION}")
 

@@ -19,7 +19,7 @@ done
 
 kiln_install build
 kiln_configure release
-kiln_build release kiln-server kiln-worker kiln e2e_binaries bench_binaries
+kiln_build release kiln-server kiln-worker kiln e2e_binaries bench_binaries bench_kernels
 # Peers run at their best: OpenBLAS chooses for itself.
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS
 export KILN_BIN_DIR=$PWD/build/release/bin PYTHONDONTWRITEBYTECODE=1
@@ -27,9 +27,13 @@ export KILN_BIN_DIR=$PWD/build/release/bin PYTHONDONTWRITEBYTECODE=1
 for benchmark in "${wanted[@]}"; do
   case $benchmark in
     kernels)
-      [[ -x tests/bench/kernels/run.sh ]] || continue
-      kiln_say "kernels beside OpenBLAS"
-      tests/bench/kernels/run.sh "${fresh[@]}" ;;
+      state=build/bench/kernels-$(git rev-parse --short HEAD).json
+      mkdir -p build/bench
+      ((${#fresh[@]} == 0)) || rm -f "$state"
+      for threads in 1 0; do
+        kiln_say "kernels beside OpenBLAS, threads: ${threads/#0/all}"
+        build/release/bin/bench_kernels --threads "$threads" --seconds 60 --state "$state"
+      done ;;
     lookup) python3 -m tests.bench.lookup "${fresh[@]}" ;;
     tuning) python3 -m tests.bench.tuning "${fresh[@]}" ;;
   esac

@@ -77,6 +77,7 @@ TEST(BenchProtocol, SetupSurvivesTheWire) {
       .accumulate = {{"y", DType::kBf16}}, .tf32 = true, .fixed_order = true, .library = false};
   setup.objective = {CacheState::kCold, Burst::kSustained};
   setup.threads = 5, setup.seed = ~uint64_t{0}, setup.last_level_bytes = 7, setup.floor_ns = 1.5;
+  setup.launch_limit_ns = 11, setup.reference_limit_ns = 12;
   setup.reference = std::string("a\0b", 3);
   setup.directory = "folder";
   const auto back = Decode<SetupRequest>(Encode(setup));
@@ -86,6 +87,8 @@ TEST(BenchProtocol, SetupSurvivesTheWire) {
   EXPECT_EQ(back->seed, setup.seed);
   EXPECT_EQ(back->reference, setup.reference);
   EXPECT_EQ(back->directory, "folder");
+  EXPECT_EQ(back->launch_limit_ns, 11);
+  EXPECT_EQ(back->reference_limit_ns, 12);
 }
 
 TEST(BenchProtocol, AnswersSurviveTheWire) {

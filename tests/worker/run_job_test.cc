@@ -2,7 +2,9 @@
 #include "worker/run_job.h"
 
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -12,6 +14,7 @@
 #include "proto/contract/error.h"
 #include "tests/worker/job_fixture.h"
 #include "worker/compile/child.h"
+#include "worker/processor_limit.h"
 
 extern char** environ;
 
@@ -92,6 +95,24 @@ TEST_F(RunJobTest, TunesAMatrixProductWithTheRealFamilies) {
   }
   EXPECT_EQ(done, 6);
   EXPECT_EQ(end.progress.phase, "publishing");
+}
+
+// Called in a process of its own: limits of the processor only go down again with it.
+TEST(ProcessorLimit, StartsAnewWithEachCall) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rlimit first{}, second{};
+    LimitProcessorTime(10);
+    getrlimit(RLIMIT_CPU, &first);
+    LimitProcessorTime(1000);
+    getrlimit(RLIMIT_CPU, &second);
+    const bool right = first.rlim_cur >= 10 && first.rlim_cur < 1000 && second.rlim_cur >= 1000 &&
+                       second.rlim_cur < second.rlim_max;
+    _exit(right ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // C19, C20, C22, C24: each of these costs one candidate, with stage and reason; the winner is found

@@ -41,6 +41,11 @@ absl::Status NoCompiler(const std::string& compiler, absl::string_view what) {
                    {"NO_COMPILER", {{"field", "compiler"}, {"value", compiler}}});
 }
 
+// A compiler that outlives the supervisor, and so its wall clock, ends by itself.
+int64_t ProcessorSeconds(absl::Duration limit) {
+  return limit == absl::InfiniteDuration() ? 0 : absl::ToInt64Seconds(limit) + 5;
+}
+
 }  // namespace
 
 std::string FirstErrorLine(absl::string_view log, size_t limit) {
@@ -163,6 +168,7 @@ absl::StatusOr<CompileResult> HostCompiler::Compile(absl::string_view source,
                      .temp_root = root_.path(),
                      .limit = limit.value_or(options_.limit),
                      .memory_bytes = options_.memory_bytes,
+                     .cpu_seconds = ProcessorSeconds(limit.value_or(options_.limit)),
                      .file_bytes = options_.output_bytes};
   // Its own temporary files belong to the folder as well.
   child.command = {"env", absl::StrCat("TMPDIR=", folder.path()), "LC_ALL=C", options_.compiler};

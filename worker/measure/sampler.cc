@@ -15,16 +15,19 @@ constexpr size_t kKeptSamples = 1024;
 }  // namespace
 
 Sampler::Sampler(Clock* clock, SamplerOptions options, std::function<bool()> launch,
-                 std::function<void()> chill)
-    : clock_(clock), options_(options), launch_(std::move(launch)), chill_(std::move(chill)) {}
+                 std::function<void()> prepare)
+    : clock_(clock),
+      options_(std::move(options)),
+      launch_(std::move(launch)),
+      prepare_(std::move(prepare)) {}
 
 std::optional<Sampler::Reading> Sampler::Run(int64_t calls) {
   Reading reading;
-  const bool cold = options_.objective.cache == CacheState::kCold;
   // Cold calls are timed one by one, since the first would warm the cache for the next.
-  const int64_t batch = cold ? 1 : calls;
+  const bool alone = options_.one_by_one || options_.objective.cache == CacheState::kCold;
+  const int64_t batch = alone ? 1 : calls;
   for (int64_t done = 0; done < calls; done += batch) {
-    if (cold && chill_) chill_();
+    if (alone && prepare_) prepare_();
     const int64_t busy = clock_->BusyNs(), start = clock_->NowNs();
     for (int64_t i = 0; i < batch; ++i) {
       if (!launch_()) {

@@ -17,7 +17,7 @@
 namespace kiln::worker {
 
 // Of this folder: changes whenever its numbers mean something else.
-inline constexpr int kMethodVersion = 1;
+inline constexpr int kMethodVersion = 2;
 
 struct SamplerOptions {
   Objective objective;
@@ -27,7 +27,8 @@ struct SamplerOptions {
   double steal_tolerance = 0.02;  // share of processor time that a sample may lack
   // Rejected in a row: then the next one is kept whatever it is, so that a busy machine still ends.
   int max_rejected_in_a_row = 5;
-  double floor_ns = 0;  // no correct call can be faster; 0: not known
+  double floor_ns = 0;      // no correct call can be faster; 0: not known
+  bool one_by_one = false;  // every call is timed by itself, as cold ones are anyhow
 };
 
 struct Sample {
@@ -37,10 +38,11 @@ struct Sample {
 
 class Sampler {
  public:
-  // `launch` runs the plan once and says whether it could; `chill` brings the cache into the cold
-  // state (may be empty if the objective is warm). All outlive the sampler.
+  // `launch` runs the plan once and says whether it could; `prepare` runs, untimed, before every
+  // call that is timed by itself: it brings the cache into the cold state, or data that calls
+  // change back to what they were (may be empty). All outlive the sampler.
   Sampler(Clock* clock, SamplerOptions options, std::function<bool()> launch,
-          std::function<void()> chill);
+          std::function<void()> prepare);
 
   // Runs once untimed, then doubles the calls until a sample is long enough; the mean of that last
   // one is the answer: the first impression. Nothing: a launch failed.
@@ -67,7 +69,7 @@ class Sampler {
   Clock* clock_;
   SamplerOptions options_;
   std::function<bool()> launch_;
-  std::function<void()> chill_;
+  std::function<void()> prepare_;
   int64_t calls_ = 1;
   double usual_share_ = 0;  // busy / wall of an undisturbed sample: the largest seen
   int rejected_in_a_row_ = 0;

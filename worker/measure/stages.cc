@@ -2,6 +2,7 @@
 #include "worker/measure/stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "worker/measure/statistics.h"
@@ -33,6 +34,27 @@ bool Warm(Clock* clock, int64_t ns, const std::function<bool()>& launch) {
     if (!launch()) return false;
   } while (clock->NowNs() - start < ns);
   return true;
+}
+
+WarmUp WarmUntilSettled(Clock* clock, int64_t least_ns, int64_t most_ns,
+                        const std::function<bool()>& launch,
+                        const std::function<double()>& probe_mhz) {
+  constexpr double kSame = 0.01;
+  constexpr int64_t kBetweenProbes = 4;  // probes in the shortest warm-up
+  WarmUp result;
+  const int64_t start = clock->NowNs();
+  while (!result.settled && (result.spent_ns < least_ns || result.spent_ns < most_ns)) {
+    if (!Warm(clock, std::max<int64_t>(1, least_ns / kBetweenProbes), launch)) {
+      result.launched = false;
+      return result;
+    }
+    const double before = result.clock_mhz;
+    result.clock_mhz = probe_mhz();
+    result.spent_ns = clock->NowNs() - start;
+    result.settled = result.spent_ns >= least_ns && before > 0 &&
+                     std::abs(result.clock_mhz - before) <= kSame * before;
+  }
+  return result;
 }
 
 SearchResult MeasureForSearch(Sampler* sampler, Clock* clock, const SearchPolicy& policy,

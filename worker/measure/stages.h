@@ -38,6 +38,19 @@ SearchResult MeasureForSearch(Sampler* sampler, Clock* clock, const SearchPolicy
 // Launches until `ns` have gone by, at least once. False: a launch failed.
 bool Warm(Clock* clock, int64_t ns, const std::function<bool()>& launch);
 
+struct WarmUp {
+  bool launched = true;  // false: a launch failed
+  bool settled = false;  // two clock rates in a row within 1 %
+  int64_t spent_ns = 0;
+  double clock_mhz = 0;  // the last one
+};
+
+// Launches for at least `least_ns`, and on until `probe_mhz` gives the same clock rate twice, but
+// for no longer than `most_ns`.
+WarmUp WarmUntilSettled(Clock* clock, int64_t least_ns, int64_t most_ns,
+                        const std::function<bool()>& launch,
+                        const std::function<double()>& probe_mhz);
+
 struct Rounds {
   int64_t min_rounds = 30;
   int64_t max_rounds = 512;

@@ -135,6 +135,34 @@ TEST(Stages, AHopelessCandidateGetsOneRun) {
   EXPECT_NEAR(result.measurement.median_ns, 1e9, 1e3);
 }
 
+TEST(Stages, WarmingEndsWhenTheClockHasSettled) {
+  FakeClock clock;
+  const auto launch = [&] { return clock.Spend(100'000), true; };
+  double mhz = 4000;  // falls with heat, to 3000
+  const auto cooling = [&] { return mhz = std::max(3000.0, mhz - 200); };
+  const WarmUp settled = WarmUntilSettled(&clock, 10'000'000, 1'000'000'000, launch, cooling);
+  EXPECT_TRUE(settled.launched && settled.settled);
+  EXPECT_EQ(settled.clock_mhz, 3000);
+  EXPECT_GE(settled.spent_ns, 10'000'000);
+  EXPECT_LT(settled.spent_ns, 50'000'000);
+
+  const WarmUp steady =
+      WarmUntilSettled(&clock, 10'000'000, 1'000'000'000, launch, [] { return 3000.0; });
+  EXPECT_TRUE(steady.settled);
+  EXPECT_GE(steady.spent_ns, 10'000'000);  // a clock that stands still is no reason to be brief
+
+  int turn = 0;
+  const auto restless = [&] { return ++turn % 2 == 0 ? 3000.0 : 3500.0; };
+  const WarmUp never = WarmUntilSettled(&clock, 10'000'000, 100'000'000, launch, restless);
+  EXPECT_FALSE(never.settled);
+  EXPECT_GE(never.spent_ns, 100'000'000);
+  EXPECT_LT(never.spent_ns, 110'000'000);
+
+  EXPECT_FALSE(WarmUntilSettled(
+                   &clock, 1, 2, [] { return false; }, restless)
+                   .launched);
+}
+
 TEST(Stages, ScreensOutWhatCannotWinAndRefinesTheRest) {
   FakeClock clock;
   std::mt19937_64 random(1);

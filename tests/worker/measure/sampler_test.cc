@@ -48,6 +48,30 @@ TEST(Sampler, ColdSamplesChillTheCacheBeforeEveryCall) {
   EXPECT_LT(sample->ns, 200);  // the chilling is not timed
 }
 
+// A kernel that works in place, and whose data would not stay what they are.
+TEST(Sampler, DataIsMadeWhatItWasBeforeEveryCallThatIsTimedByItself) {
+  FakeClock clock;
+  double value = 1;
+  std::vector<double> seen;
+  const auto launch = [&] {
+    seen.push_back(value);
+    value *= 2;
+    clock.Spend(50'000);
+    return true;
+  };
+  const auto restore = [&] {
+    value = 1;
+    clock.Spend(1'000'000);  // is not part of a sample
+  };
+  Sampler sampler(&clock, {.one_by_one = true}, launch, restore);
+  ASSERT_TRUE(sampler.Calibrate().has_value());
+  EXPECT_GE(sampler.calls(), 20);  // a sample is as long as any other
+  const auto sample = sampler.Take();
+  ASSERT_TRUE(sample.has_value());
+  EXPECT_NEAR(static_cast<double>(sample->ns), 50'000, 200);
+  for (double at : seen) ASSERT_EQ(at, 1);
+}
+
 TEST(Sampler, RejectsSamplesInWhichTheProcessorWasTakenAway) {
   FakeClock clock;
   int call = 0;
