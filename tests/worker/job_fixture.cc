@@ -68,7 +68,7 @@ JobLease MatmulLease(const TestWorker& worker, int64_t m, int64_t n, int64_t k) 
   const absl::StatusOr<Workload> workload = CheckWorkload(lease.spec);
   if (workload.ok()) lease.signature = workload->signature;
   lease.device = worker.device;
-  lease.budget = {.trials = 100, .seconds = 60, .seed = 1};
+  lease.budget = {.trials = 100, .seconds = 3600, .seed = 1};
   return lease;
 }
 
