@@ -145,7 +145,7 @@ absl::StatusOr<verify::VerifyResult> Session::Verify(const BenchPlan& plan, veri
     Phase(PhaseNote::kLaunch);
     KILN_RETURN_IF_ERROR(plan.Prepack(tensors.data()));
     const int64_t start = clock_->NowNs();
-    const absl::Status status = plan.Launch(tensors.data());
+    absl::Status status = plan.Launch(tensors.data());
     const int64_t spent = clock_->NowNs() - start;
     Phase(PhaseNote::kReference);  // judging is not the candidate's time
     if (status.ok() && launch_limit_ns > 0 && spent > launch_limit_ns) {
@@ -324,9 +324,10 @@ int RunBenchChild() {
                              KILN_ASSIGN_OR_RETURN(session, Session::Open(channel, setup, &ready));
                              return ready;
                            });
-    } else if (session == nullptr) {
-      return 1;
-    } else if (type == FrameType::kTry) {
+      continue;
+    }
+    if (session == nullptr) return 1;
+    if (type == FrameType::kTry) {
       Answer<TryRequest>(channel, frame->payload, FrameType::kTried,
                          [&](const auto& r) { return session->Try(r); });
     } else if (type == FrameType::kEnter) {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 double Quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 json Run(const Shape& shape, const DeviceFingerprint& device, const Settings& settings,
