@@ -105,8 +105,8 @@ absl::StatusOr<Subject> Analyse(const JobLease& lease, const DeviceFingerprint& 
   }
   KILN_ASSIGN_OR_RETURN(subject.space, frontend.MakeSpace(subject.workload, here));
   const int64_t enough = std::clamp<int64_t>(lease.budget.trials, 1, kCountLimit);
-  const int64_t counted = subject.space->Count(enough);
-  if (counted < enough) subject.schedules = counted;
+  const compiler::SpaceSize size = subject.space->Count(enough);
+  if (size.exact) subject.schedules = size.schedules;
 
   const int64_t needed = BenchBytes(subject.workload);
   if (here.memory_bytes > 0 && needed > here.memory_bytes) {

@@ -19,9 +19,9 @@
 namespace kiln::cli {
 namespace {
 
-constexpr int64_t kCountLimit = 1'000'000;  // a larger space is said to have so many at least
+constexpr int64_t kCountLimit = 1'000'000;  // a larger space is said to have so many or more
 constexpr int kBest = 10;
-constexpr size_t kAsked = 1500;  // predictions in all; each takes about a millisecond
+constexpr size_t kAsked = 1500;  // predictions in all, each some 40 us
 constexpr int kSamples = 500;    // of a space that is too large to be asked in full
 constexpr int kClimbs = 40;      // steps from the best towards better neighbours
 
@@ -171,13 +171,18 @@ Json InspectionJson(const Workload& workload, const DeviceFingerprint& device,
   Json family = nullptr;
   if (found.family != nullptr)
     family = absl::StrCat(found.family->name(), "/", found.family->version());
-  const int64_t size = found.space == nullptr ? 0 : found.space->Count(kCountLimit);
+  const compiler::SpaceSize size =
+      found.space == nullptr ? compiler::SpaceSize{} : found.space->Count(kCountLimit);
   return {{"signature", workload.signature},
           {"canonical", workload.canonical},
           {"family", family},
           {"refused", Json(found.refused)},
           {"axes", AxesJson(workload)},
-          {"space", {{"size", size}, {"at_least", size >= kCountLimit}, {"knobs", knobs}}},
+          {"space",
+           {{"size", size.schedules},
+            {"exact", size.exact},
+            {"at_least", size.schedules >= kCountLimit},
+            {"knobs", knobs}}},
           {"best", best},
           {"device", DeviceId(device)}};
 }
@@ -197,7 +202,7 @@ std::string InspectionWords(const Workload& workload, const Inspection& found, c
   if (found.family == nullptr) return text + "family     none takes it yet\n";
   absl::StrAppend(&text, "family     ", found.family->name(), "/", found.family->version(), "\n");
   const int64_t size = json["space"]["size"].get<int64_t>();
-  absl::StrAppend(&text, "space      ", size,
+  absl::StrAppend(&text, "space      ", json["space"]["exact"].get<bool>() ? "" : "about ", size,
                   size >= kCountLimit ? " schedules or more\n" : " schedules\n");
   for (const compiler::Knob& knob : found.space->knobs()) {
     absl::StrAppend(&text, "  ", knob.name, " in {", absl::StrJoin(knob.values, ","),

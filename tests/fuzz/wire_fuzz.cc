@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer over what arrives on the wire: bytes -> message -> value -> message. No bytes crash the
 // conversion; a message that it accepts becomes a value whose message it accepts too and turns into
-// the same bytes; a refusal, as any other status, survives the way to a client. The first byte
-// chooses the message.
+// the same value, where values compare, and the same bytes; a refusal, as any other status,
+// survives the way to a client. The first byte chooses the message.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <grpcpp/support/status.h>
@@ -51,6 +51,10 @@ void Check(const std::string& bytes, const Fallback&... fallback) {
   if (!read.ParseFromString(Bytes(first))) std::abort();
   const auto again = wire::FromWire(read, fallback...);
   if (!again.ok()) std::abort();
+  // What each way loses alike would not show in the bytes.
+  if constexpr (requires { *value == *again; }) {
+    if (!(*value == *again)) std::abort();
+  }
   wire::ToWire(*again, &second);
   if (Bytes(first) != Bytes(second)) std::abort();
 }

@@ -112,8 +112,9 @@ class FaultySpace : public compiler::Space {
     }
     return absl::OkStatus();
   }
-  int64_t Count(int64_t limit) const override {
-    return std::min<int64_t>(limit, knobs_[0].values.size() * knobs_[1].values.size());
+  compiler::SpaceSize Count(int64_t limit) const override {
+    const int64_t all = knobs_[0].values.size() * knobs_[1].values.size();
+    return {std::min(limit, all), all <= limit};
   }
   Schedule Sample(uint64_t random) const override {
     const auto& faults = knobs_[0].values;

@@ -27,6 +27,13 @@ struct Knob {
   std::string meaning;          // one line, for `kiln inspect`
 };
 
+// How many schedules are legal. Not exact: estimated from a fixed sample, or the limit at which the
+// count ended.
+struct SpaceSize {
+  int64_t schedules = 0;
+  bool exact = true;
+};
+
 class Space {
  public:
   virtual ~Space() = default;
@@ -36,8 +43,8 @@ class Space {
   // take 1.5 MiB of 512 KiB L2"). INVALID_ARGUMENT: not this family's, or a knob or value that it
   // has not.
   virtual absl::Status Check(const Schedule& schedule) const = 0;
-  // Number of legal schedules, at most `limit`; of a large space, estimated from a fixed sample.
-  virtual int64_t Count(int64_t limit) const = 0;
+  // Number of legal schedules, at most `limit`.
+  virtual SpaceSize Count(int64_t limit) const = 0;
   // A legal schedule that `random` (any 64 bits) picks; every legal one can come out.
   virtual Schedule Sample(uint64_t random) const = 0;
   // Legal schedules that differ in one knob by one step.

@@ -34,11 +34,11 @@ class GridSpace : public Space {
     return legal_(schedule) ? absl::OkStatus() : absl::FailedPreconditionError("against the rule");
   }
 
-  int64_t Count(int64_t limit) const override {
+  SpaceSize Count(int64_t limit) const override {
     int64_t count = 0;
     Schedule schedule = default_;
     CountFrom(0, &schedule, limit, &count);
-    return count;
+    return {count, count < limit};
   }
 
   Schedule Sample(uint64_t random) const override {

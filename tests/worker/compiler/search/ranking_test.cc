@@ -62,7 +62,7 @@ TEST(Pool, HoldsTheWholeOfASmallSpace) {
   SplitMix64 random(1);
   const Pool pool = MakePool(space, &ranking, &random);
   EXPECT_TRUE(pool.whole);
-  EXPECT_EQ(static_cast<int64_t>(pool.ranked.size()), space.Count(1000));
+  EXPECT_EQ(static_cast<int64_t>(pool.ranked.size()), space.Count(1000).schedules);
   EXPECT_EQ(pool.ranked.front().knobs.at("b"), 0);
 }
 

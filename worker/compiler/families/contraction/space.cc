@@ -222,27 +222,27 @@ absl::Status ContractionSpace::CheckLimits(const Knobs& knobs) const {
   return absl::OkStatus();
 }
 
-int64_t ContractionSpace::Count(int64_t limit) const {
+SpaceSize ContractionSpace::Count(int64_t limit) const {
   double settings = 1;
   for (const Knob& knob : knobs_) settings *= static_cast<double>(knob.values.size());
   return settings <= kMostCounted ? CountAll(limit) : CountBySampling(settings, limit);
 }
 
-int64_t ContractionSpace::CountAll(int64_t limit) const {
+SpaceSize ContractionSpace::CountAll(int64_t limit) const {
   std::vector<size_t> at(knobs_.size(), 0);
   Schedule schedule = default_;
   for (int64_t legal = 0;;) {
     for (size_t i = 0; i < knobs_.size(); ++i)
       schedule.knobs[knobs_[i].name] = knobs_[i].values[at[i]];
-    if (Check(schedule).ok() && ++legal >= limit) return limit;
+    if (Check(schedule).ok() && ++legal >= limit) return {limit, false};
     size_t i = 0;
     while (i < knobs_.size() && ++at[i] == knobs_[i].values.size()) at[i++] = 0;
-    if (i == knobs_.size()) return std::max<int64_t>(1, legal);
+    if (i == knobs_.size()) return {legal, true};
   }
 }
 
 // The share that is legal of a fixed sample, times the number of settings; at most `limit`.
-int64_t ContractionSpace::CountBySampling(double settings, int64_t limit) const {
+SpaceSize ContractionSpace::CountBySampling(double settings, int64_t limit) const {
   constexpr int kSamples = 4000;
   Schedule schedule = default_;
   uint64_t random = 1;
@@ -252,8 +252,9 @@ int64_t ContractionSpace::CountBySampling(double settings, int64_t limit) const 
       schedule.knobs[knob.name] = knob.values[Mix(random) % knob.values.size()];
     legal += Check(schedule).ok();
   }
-  const double estimate = settings * std::max(1, legal) / kSamples;
-  return estimate >= static_cast<double>(limit) ? limit : static_cast<int64_t>(estimate);
+  // The default is legal: there is one at least.
+  const double estimate = std::max(1.0, settings * legal / kSamples);
+  return {static_cast<int64_t>(std::min(estimate, static_cast<double>(limit))), false};
 }
 
 Schedule ContractionSpace::Sample(uint64_t random) const {

@@ -35,7 +35,7 @@ class ContractionSpace : public Space {
   const std::vector<Knob>& knobs() const override { return knobs_; }
   const Schedule& default_schedule() const override { return default_; }
   absl::Status Check(const Schedule& schedule) const override;
-  int64_t Count(int64_t limit) const override;
+  SpaceSize Count(int64_t limit) const override;
   Schedule Sample(uint64_t random) const override;
   std::vector<Schedule> Neighbours(const Schedule& schedule) const override;
 
@@ -48,8 +48,8 @@ class ContractionSpace : public Space {
  private:
   void MakeKnobs();
   Schedule MakeDefault() const;
-  int64_t CountAll(int64_t limit) const;
-  int64_t CountBySampling(double settings, int64_t limit) const;
+  SpaceSize CountAll(int64_t limit) const;
+  SpaceSize CountBySampling(double settings, int64_t limit) const;
   absl::Status CheckShape(const Schedule& schedule) const;
   absl::Status CheckLimits(const Knobs& knobs) const;
 
