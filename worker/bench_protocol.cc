@@ -274,7 +274,7 @@ std::optional<ContestRequest> Decode(absl::string_view payload) {
   ContestRequest value;
   value.min_rounds = r.Integer(), value.max_rounds = r.Integer();
   value.half_width = r.Number(), value.total_ns = r.Number();
-  return Whole(r, std::move(value));
+  return Whole(r, value);
 }
 
 std::string Encode(const ContestedAnswer& value) {

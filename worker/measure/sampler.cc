@@ -16,10 +16,7 @@ constexpr size_t kKeptSamples = 1024;
 
 Sampler::Sampler(Clock* clock, SamplerOptions options, std::function<bool()> launch,
                  std::function<void()> prepare)
-    : clock_(clock),
-      options_(std::move(options)),
-      launch_(std::move(launch)),
-      prepare_(std::move(prepare)) {}
+    : clock_(clock), options_(options), launch_(std::move(launch)), prepare_(std::move(prepare)) {}
 
 std::optional<Sampler::Reading> Sampler::Run(int64_t calls) {
   Reading reading;
