@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <type_traits>
 
 #include "db/json.h"
 #include "proto/contract/job.h"
@@ -144,6 +145,11 @@ template <typename Archive, Is<TensorNeed> T>
 void Fields(Archive& a, T& n) {
   a.Field("alignment", n.alignment);
   a.Field("span_bytes", n.span_bytes);
+  a.Field("written", n.written);
+  // Counted from 1: what is left out is read back as 0, and is no alias.
+  int alias = n.alias_of + 1;
+  a.Field("alias", alias);
+  if constexpr (!std::is_const_v<T>) n.alias_of = alias - 1;
 }
 
 template <typename Archive, Is<Plan> T>

@@ -147,6 +147,8 @@ void ToWire(const Plan& plan, v1::Plan* message) {
     auto* tensor = message->add_tensors();
     tensor->set_alignment(need.alignment);
     tensor->set_span_bytes(need.span_bytes);
+    tensor->set_written(need.written);
+    if (need.alias_of >= 0) tensor->set_alias_of(need.alias_of);
   }
   message->mutable_features()->Assign(plan.features.begin(), plan.features.end());
   MapToWire(plan.needs, message->mutable_needs());
@@ -173,7 +175,9 @@ absl::StatusOr<Plan> FromWire(const v1::Plan& message, absl::string_view at) {
     const std::string field = absl::StrCat(at, ".tensors[", i, "]");
     KILN_RETURN_IF_ERROR(CheckAtLeast(need.alignment(), 1, absl::StrCat(field, ".alignment")));
     KILN_RETURN_IF_ERROR(CheckAtLeast(need.span_bytes(), 0, absl::StrCat(field, ".span_bytes")));
-    plan.tensors.push_back({need.alignment(), need.span_bytes()});
+    const int alias_of = need.has_alias_of() ? need.alias_of() : -1;
+    KILN_RETURN_IF_ERROR(CheckAtLeast(alias_of, -1, absl::StrCat(field, ".alias_of")));
+    plan.tensors.push_back({need.alignment(), need.span_bytes(), need.written(), alias_of});
   }
   KILN_RETURN_IF_ERROR(
       CheckCount(message.features_size(), kMaxAttributes, absl::StrCat(at, ".features")));

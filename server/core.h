@@ -11,10 +11,12 @@
 #include "server/dispatcher.h"
 #include "server/held_calls.h"
 #include "server/job_table.h"
+#include "server/log.h"
 #include "server/lookup.h"
 #include "server/options.h"
 #include "server/publisher.h"
 #include "server/roster.h"
+#include "server/store_watch.h"
 #include "server/work_pool.h"
 
 namespace kiln::server {
@@ -40,7 +42,14 @@ struct Core {
     KILN_RETURN_IF_ERROR(lookup.Start());
     KILN_RETURN_IF_ERROR(jobs.Recover());
     pool.RunEvery(absl::Milliseconds(100), [this] { dispatcher.Sweep(); });
+    pool.RunEvery(absl::Seconds(5), [this] { WatchStore(); });
     return absl::OkStatus();
+  }
+
+  void WatchStore() {
+    std::map<std::string, int64_t> totals = store->Counters();
+    const auto news = store_watch.Note(totals["write_failures"], totals["commits"]);
+    if (news) Log(Level::kWarning, *news);
   }
 
   const Options options;
@@ -54,6 +63,7 @@ struct Core {
   Dispatcher dispatcher;
   Publisher publisher;
   HeldCalls held;
+  StoreWatch store_watch;
   WorkPool pool;  // last: its threads use the others
 };
 

@@ -103,6 +103,29 @@ absl::Status CheckArguments(const Step& step, const std::string& at, int tensors
   return absl::OkStatus();
 }
 
+// A launch relies on what the plan says of outputs. Temporaries stand last in a graph.
+absl::Status CheckTensors(const Graph& graph, const Plan& plan) {
+  size_t tensors = 0;
+  for (const Tensor& tensor : graph.tensors) tensors += tensor.kind != TensorKind::kTemporary;
+  if (plan.tensors.size() != tensors) {
+    return Refuse("plan.tensors", absl::StrCat(plan.tensors.size()),
+                  "not the workload's number of tensors", absl::StrCat(tensors));
+  }
+  for (size_t i = 0; i < tensors; ++i) {
+    const bool output = graph.tensors[i].kind == TensorKind::kOutput;
+    const std::string at = absl::StrCat("plan.tensors[", i, "]");
+    if (plan.tensors[i].written != output) {
+      return Refuse(absl::StrCat(at, ".written"), plan.tensors[i].written ? "true" : "false",
+                    "not what the workload says", output ? "true" : "false");
+    }
+    if (plan.tensors[i].alias_of != graph.tensors[i].alias_of) {
+      return Refuse(absl::StrCat(at, ".alias_of"), absl::StrCat(plan.tensors[i].alias_of),
+                    "not what the workload says", absl::StrCat(graph.tensors[i].alias_of));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPlan(const Job& job, const Workload& workload, const Record& record) {
   const Plan& plan = record.plan;
   Plan parsed;
@@ -110,13 +133,8 @@ absl::Status CheckPlan(const Job& job, const Workload& workload, const Record& r
   if (!ParsePlan(PrintPlan(plan), &parsed, &error) || !(parsed == plan)) {
     return Refuse("plan", error, "no plan", "what PrintPlan prints and ParsePlan reads");
   }
-  int tensors = 0;
-  for (const Tensor& tensor : workload.graph.tensors)
-    tensors += tensor.kind != TensorKind::kTemporary;
-  if (static_cast<int>(plan.tensors.size()) != tensors) {
-    return Refuse("plan.tensors", absl::StrCat(plan.tensors.size()),
-                  "not the workload's number of tensors", absl::StrCat(tensors));
-  }
+  KILN_RETURN_IF_ERROR(CheckTensors(workload.graph, plan));
+  const int tensors = static_cast<int>(plan.tensors.size());
   for (const std::string& feature : plan.features) {
     if (!job.device.Has(feature)) {
       return Refuse("plan.features", feature, "no feature of the device",

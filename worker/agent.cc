@@ -185,8 +185,9 @@ void Agent::LeaseRun::Carry() {
   bool away = false;
   while (true) {
     absl::Status status = SendOutcomes();
-    if (status.ok() && absl::Now() >= next_beat) {
-      status = Beat();
+    // Outcomes may wait for room on the server's disk; the lease is kept all the same.
+    if ((status.ok() || IsAway(status)) && absl::Now() >= next_beat) {
+      if (const absl::Status beat = Beat(); !beat.ok()) status = beat;
       next_beat = absl::Now() + connection_->heartbeat();
     }
     if (IsUnknownWorker(status)) {
@@ -272,6 +273,9 @@ void Agent::RunLease(LeaseRun* run) {
   JobEnd end = RunJob(run->lease(), tools_, run, run->cancel());
   ended = true;
   drain.join();
+  Progress publishing = end.progress;
+  publishing.phase = "publishing";
+  run->Update(publishing);
   run->Flush();
   if (run->lost()) return Log(absl::StrCat("drops ", job));
 

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +17,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "proto/contract/error.h"
 
@@ -34,20 +35,31 @@ absl::Status CannotStart(const std::string& name, const std::string& why) {
                    {"LOCAL_NOT_STARTED", {{"program", name}}});
 }
 
-constexpr char kFolderPrefix[] = "kiln-local-";  // then the owner's process id, "-" and six letters
+constexpr char kFolderPrefix[] = "kiln-local-";
+constexpr absl::Duration kSettled = absl::Minutes(1);  // by then a new folder has its lock
 
-// Removes the folders of owners that were killed.
+// The owner of a folder holds a lock on it for as long as it lives: that tells across process
+// namespaces too (containers that share /tmp), where a process id does not. Negative: not locked.
+int LockFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// Removes this user's folders whose owners were killed.
 void SweepFolders(const std::filesystem::path& directory) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    int owner = 0;
-    const absl::string_view rest = absl::StripPrefix(name, kFolderPrefix);
-    if (rest.size() == name.size() || !absl::SimpleAtoi(rest.substr(0, rest.find('-')), &owner) ||
-        owner <= 0)
+    if (!absl::StartsWith(entry.path().filename().string(), kFolderPrefix)) continue;
+    struct stat facts;
+    if (lstat(entry.path().c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) ||
+        facts.st_uid != geteuid() || absl::FromTimeT(facts.st_mtime) > absl::Now() - kSettled)
       continue;
-    if (kill(owner, 0) == 0 || errno != ESRCH) continue;
+    const int lock = LockFolder(entry.path());
+    if (lock < 0) continue;
     std::filesystem::remove_all(entry.path(), error);
+    close(lock);
   }
 }
 
@@ -126,18 +138,21 @@ void LocalCluster::Stop() {
   std::error_code error;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
   folder_.clear();
+  if (lock_ >= 0) close(lock_);
+  lock_ = -1;
 }
 
 absl::Status LocalCluster::MakeFolder() {
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
   if (!error) SweepFolders(directory);
-  std::string pattern = (directory / absl::StrCat(kFolderPrefix, getpid(), "-XXXXXX")).string();
+  std::string pattern = (directory / absl::StrCat(kFolderPrefix, "XXXXXX")).string();
   if (error || mkdtemp(pattern.data()) == nullptr) {
     return CannotStart("kiln-server", absl::StrCat("no temporary folder: ",
                                                    error ? error.message() : strerror(errno)));
   }
   folder_ = pattern;
+  lock_ = LockFolder(folder_);
   address_ = absl::StrCat("unix:", folder_, "/socket");
   return absl::OkStatus();
 }

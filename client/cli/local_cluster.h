@@ -47,6 +47,7 @@ class LocalCluster {
   absl::Status AwaitReady(Child* child, const std::string& prefix, absl::Duration limit);
 
   std::string folder_, address_;
+  int lock_ = -1;  // on the folder, for as long as it has an owner
   std::vector<Child> children_;
 };
 

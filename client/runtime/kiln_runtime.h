@@ -98,7 +98,8 @@ kiln_code kiln_plan_prepack(kiln_plan* plan, kiln_pool* pool, void* const* tenso
 
 /* Launches once and returns when it is done. `tensors`: base pointers in order. `workspace`:
  * kiln_plan_workspace_bytes bytes, 64-byte aligned (may be null if 0). `dims`: values of the
- * dynamic dims (may be null). Allocates nothing, checks pointers and alignment. */
+ * dynamic dims (may be null). Allocates nothing; checks pointers, alignment, and that an output
+ * overlaps no other tensor but the one that it is declared to alias, whose pointer it then has. */
 kiln_code kiln_plan_launch(const kiln_plan* plan, kiln_pool* pool, void* const* tensors,
                            void* workspace, const int64_t* dims);
 

@@ -42,6 +42,35 @@ kiln_code CheckTensor(const kiln_plan& plan, int tensor, const void* pointer) {
   return KILN_OK;
 }
 
+// An output shares memory with nothing but the tensor that it is declared to be, and then all of
+// it.
+kiln_code CheckOverlaps(const kiln_plan& plan, void* const* tensors) {
+  const std::vector<TensorNeed>& needs = plan.plan.tensors;
+  const auto begin = [&](size_t i) { return reinterpret_cast<uintptr_t>(tensors[i]); };
+  const auto end = [&](size_t i) { return begin(i) + needs[i].span_bytes; };
+  for (size_t i = 0; i < needs.size(); ++i) {
+    if (!needs[i].written || needs[i].span_bytes == 0) continue;
+    const int alias = needs[i].alias_of;
+    if (alias >= 0 && tensors[i] != tensors[alias]) {
+      return Fail(KILN_BAD_ARGUMENT,
+                  "tensor %zu: %p; needed: the memory of tensor %d, %p, its alias", i, tensors[i],
+                  alias, tensors[alias]);
+    }
+    for (size_t j = 0; j < needs.size(); ++j) {
+      const bool shared = alias == static_cast<int>(j) || needs[j].alias_of == static_cast<int>(i);
+      if (i == j || shared || needs[j].span_bytes == 0) continue;
+      if (begin(i) < end(j) && begin(j) < end(i)) {
+        return Fail(KILN_BAD_ARGUMENT,
+                    "tensor %zu: %lld bytes at %p overlap tensor %zu, %lld bytes at %p; an output "
+                    "needs memory of its own",
+                    i, static_cast<Long>(needs[i].span_bytes), tensors[i], j,
+                    static_cast<Long>(needs[j].span_bytes), tensors[j]);
+      }
+    }
+  }
+  return KILN_OK;
+}
+
 // What a prepack and a launch have in common; a prepack reads only the tensors of its own steps.
 kiln_code CheckBindings(const kiln_plan& plan, const kiln_pool* pool, const Bindings& bindings,
                         bool prepack) {
@@ -62,7 +91,7 @@ kiln_code CheckBindings(const kiln_plan& plan, const kiln_pool* pool, const Bind
           code != KILN_OK)
         return code;
     }
-    return KILN_OK;
+    return CheckOverlaps(plan, bindings.tensors);
   }
   for (const LoadedStep& loaded : plan.steps) {
     if (!loaded.at_prepack) continue;

@@ -44,6 +44,11 @@ kiln_code CheckSizes(const Plan& plan) {
   }
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorNeed& need = plan.tensors[i];
+    const int tensors = static_cast<int>(plan.tensors.size());
+    if (need.alias_of >= tensors || need.alias_of == static_cast<int>(i)) {
+      return Fail(KILN_INVALID_PLAN, "plan: tensor %zu: aliases tensor %d of %d", i, need.alias_of,
+                  tensors);
+    }
     const bool power_of_two = need.alignment > 0 && (need.alignment & (need.alignment - 1)) == 0;
     if (!power_of_two || need.span_bytes < 0) {
       return Fail(KILN_INVALID_PLAN,

@@ -2,7 +2,7 @@
 // One line per fact, words separated by one space; a step's lines follow its `step` line:
 //   plan 1
 //   workspace 4096
-//   tensor alignment=16 span=1048576
+//   tensor alignment=16 span=1048576 output     (`alias N` where it is tensor N's memory)
 //   step kernel kiln_main shared=65536
 //   grid 8 4 1
 //   artifact 0123...
@@ -227,6 +227,15 @@ void ParseLine(const std::string& word, Words& words, Plan* plan) {
     need.alignment = words.After("alignment=");
     need.span_bytes = words.After("span=");
     if (need.alignment < 1) words.Fail("an alignment below 1");
+    if (!words.AtEnd()) {
+      need.written = true;
+      const std::string role = words.Word();
+      if (role == "alias") {
+        need.alias_of = words.Index();
+      } else if (role != "output") {
+        words.Fail("'" + role + "' where output or alias belongs");
+      }
+    }
     plan->tensors.push_back(need);
   } else if (word == "feature") {
     plan->features.push_back(words.Word());
@@ -247,7 +256,9 @@ std::string PrintPlan(const Plan& plan) {
                      std::to_string(plan.persistent_bytes) + "\n";
   for (const TensorNeed& tensor : plan.tensors) {
     text += "tensor alignment=" + std::to_string(tensor.alignment) +
-            " span=" + std::to_string(tensor.span_bytes) + "\n";
+            " span=" + std::to_string(tensor.span_bytes);
+    if (tensor.alias_of >= 0) text += " alias " + std::to_string(tensor.alias_of);
+    text += tensor.written && tensor.alias_of < 0 ? " output\n" : "\n";
   }
   for (const std::string& feature : plan.features) text += "feature " + feature + "\n";
   for (const auto& [name, value] : plan.needs)

@@ -66,6 +66,8 @@ inline constexpr int kLibraryGemmArguments = 15;
 struct TensorNeed {
   int64_t alignment = 1;   // bytes that the kernel relies on
   int64_t span_bytes = 0;  // from the base pointer to one past the last byte touched (static dims)
+  bool written = false;    // an output: overlaps no other tensor's memory but its alias's
+  int alias_of = -1;       // of an output: the tensor whose memory it is, in place; -1: none
   bool operator==(const TensorNeed&) const = default;
 };
 

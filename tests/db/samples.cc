@@ -88,7 +88,7 @@ Plan SamplePlan() {
   plan.steps = {fill, kernel};
   plan.workspace_bytes = int64_t{1} << 40;
   plan.persistent_bytes = 4096;
-  plan.tensors = {{16, 1024}, {64, 0}};
+  plan.tensors = {{16, 1024}, {64, 0, true, 0}};
   plan.features = {"avx2", "fma"};
   plan.needs = {{"driver", 580}, {"threads", 2}};
   return plan;

@@ -86,7 +86,7 @@ Record RecordFor(const Job& job, const Workload& workload, double median_ns) {
   step.arguments = {
       {ArgumentKind::kTensor, 0}, {ArgumentKind::kTensor, 1}, {ArgumentKind::kTensor, 2}};
   record.plan.steps = {step};
-  record.plan.tensors = {{16, 1}, {16, 1}, {16, 1}};
+  record.plan.tensors = {{16, 1}, {16, 1}, {16, 1, true}};
   record.plan.features = {"avx2"};
   record.artifacts = {CompiledKernel().digest, KernelSource().digest};
   record.source = KernelSource().digest;

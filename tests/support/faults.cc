@@ -189,8 +189,9 @@ class FaultyFrontend : public Frontend {
     emission.plan.steps.push_back(step);
     for (const Tensor& tensor : workload.graph.tensors) {
       if (tensor.kind == TensorKind::kTemporary) continue;
-      emission.plan.tensors.push_back(
-          {.alignment = 4, .span_bytes = 4 * SpanElements(workload.graph, tensor)});
+      emission.plan.tensors.push_back({.alignment = 4,
+                                       .span_bytes = 4 * SpanElements(workload.graph, tensor),
+                                       .written = tensor.kind == TensorKind::kOutput});
     }
     return emission;
   }

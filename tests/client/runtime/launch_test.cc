@@ -162,6 +162,46 @@ TEST(Launch, RefusesPointersThatThePlanCannotRunOn) {
             KILN_BAD_ARGUMENT);
 }
 
+TEST(Launch, RefusesOutputsThatOverlapOtherTensors) {
+  constexpr int64_t n = 64;
+  const PoolPtr pool = MakePool(1);
+  Plan plan = ScalePlan(n, 2);
+  plan.tensors[1].written = true;
+  const PlanPtr apart = MustLoad(plan);
+  Aligned<float> memory(2 * n);
+  const auto launch = [&](const PlanPtr& loaded, int64_t from, int64_t to) {
+    void* tensors[] = {memory.data() + from, memory.data() + to};
+    return kiln_plan_launch(loaded.get(), pool.get(), tensors, nullptr, nullptr);
+  };
+  EXPECT_EQ(launch(apart, 0, n), KILN_OK) << kiln_error();
+  EXPECT_EQ(launch(apart, n, 0), KILN_OK) << kiln_error();
+  for (int64_t to : {0, 4, 60}) {
+    EXPECT_EQ(launch(apart, 0, to), KILN_BAD_ARGUMENT) << to;
+    EXPECT_EQ(launch(apart, to, 0), KILN_BAD_ARGUMENT) << to;
+    EXPECT_NE(std::string(kiln_error()).find("overlap tensor 0, 256 bytes"), std::string::npos)
+        << kiln_error();
+  }
+  plan.tensors[1].alias_of = 0;
+  const PlanPtr in_place = MustLoad(plan);
+  EXPECT_EQ(launch(in_place, 0, 0), KILN_OK) << kiln_error();
+  EXPECT_EQ(launch(in_place, 0, n), KILN_BAD_ARGUMENT);
+  EXPECT_NE(std::string(kiln_error()).find("needed: the memory of tensor 0"), std::string::npos);
+  EXPECT_EQ(launch(in_place, 0, 4), KILN_BAD_ARGUMENT);
+}
+
+TEST(Launch, EmptyTensorsOverlapNothing) {
+  const PoolPtr pool = MakePool(1);
+  Plan plan = ScalePlan(64, 0);
+  plan.tensors[0] = {.alignment = 16, .span_bytes = 0};
+  plan.tensors[1].written = true;
+  plan.steps.clear();
+  const PlanPtr loaded = MustLoad(plan);
+  Aligned<float> memory(64);
+  void* tensors[] = {memory.data() + 8, memory.data()};
+  EXPECT_EQ(kiln_plan_launch(loaded.get(), pool.get(), tensors, nullptr, nullptr), KILN_OK)
+      << kiln_error();
+}
+
 TEST(Launch, APoolWithTooFewThreadsIsRefused) {
   Plan plan = ScalePlan(64, 2);
   plan.needs["threads"] = 2;

@@ -140,6 +140,15 @@ TEST(Load, RefusesArgumentsThatPointOutsideThePlan) {
   ExpectLoadFails(plan, KILN_INVALID_PLAN, "1000 arguments");
 }
 
+TEST(Load, RefusesAliasesOfNothing) {
+  for (int alias : {1, 2}) {  // itself, and one that there is not
+    Plan plan = ScalePlan(10, 2);
+    plan.tensors[1].written = true;
+    plan.tensors[1].alias_of = alias;
+    ExpectLoadFails(plan, KILN_INVALID_PLAN, "tensor 1: aliases tensor");
+  }
+}
+
 TEST(Load, PersistentMemoryThatCannotBeHadIsRefused) {
   Plan plan = ScalePlan(10, 2);
   plan.persistent_bytes = int64_t{1} << 60;

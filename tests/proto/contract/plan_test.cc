@@ -13,7 +13,7 @@ Plan SomePlan() {
   Plan plan;
   plan.workspace_bytes = 4096;
   plan.persistent_bytes = 64;
-  plan.tensors = {{16, 1024}, {4, 12}};
+  plan.tensors = {{16, 1024}, {4, 12}, {8, 16, true}, {16, 1024, true, 0}};
   plan.features = {"avx2", "fma"};
   plan.needs = {{"threads", 2}};
   Step pack;

@@ -53,7 +53,9 @@ Plan MakePlan(const tile::Program& program, const Graph& graph, const DeviceFing
     if (tensor.kind == TensorKind::kTemporary) continue;
     const int64_t bytes = Bits(tensor.type) / 8;
     plan.tensors.push_back({.alignment = std::max<int64_t>(1, bytes),
-                            .span_bytes = SpanElements(graph, tensor) * bytes});
+                            .span_bytes = SpanElements(graph, tensor) * bytes,
+                            .written = tensor.kind == TensorKind::kOutput,
+                            .alias_of = tensor.alias_of});
   }
   plan.features = UsedFeatures(device);
   return plan;
