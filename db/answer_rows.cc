@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "db/answer_rows.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,23 @@ int64_t AnswerSum(int64_t record, absl::string_view question, absl::string_view 
 }
 
 int64_t HashOf(absl::string_view question) { return RowDigest().Add(question).Sum(); }
+
+#define KILN_ANSWER_COLUMNS \
+  "record, question, signature, toolchain, emitter, method_version, message, checksum"
+
+// The row that `select`, of KILN_ANSWER_COLUMNS, is at; nothing, and a report, if it is damaged.
+std::optional<StoredAnswer> AnswerAt(Statement& select, Quarantine& quarantine) {
+  const int64_t record = select.Integer(0);
+  StoredAnswer answer{std::string(select.Text(1)), RowName(kRecordPrefix, record),
+                      std::string(select.Text(2)), std::string(select.Text(3)),
+                      std::string(select.Text(4)), static_cast<int>(select.Integer(5)),
+                      std::string(select.Text(6))};
+  const int64_t sum = AnswerSum(record, answer.question, answer.signature, answer.toolchain,
+                                answer.emitter, answer.method_version, answer.message);
+  if (select.Integer(7) == sum) return answer;
+  quarantine.Report("answer", answer.record, "its checksum is wrong");
+  return std::nullopt;
+}
 
 // Whether the record's artifacts can be had.
 absl::StatusOr<bool> HasArtifacts(Connection& connection, int64_t record, Quarantine& quarantine) {
@@ -80,24 +98,15 @@ absl::StatusOr<std::optional<StoredAnswer>> SelectAnswer(Connection& connection,
   std::optional<StoredAnswer> answer;
   int64_t record = 0;
   {
-    Statement select = connection.Query(
-        "SELECT record, question, signature, toolchain, emitter, method_version, message, checksum "
-        "FROM answer WHERE hash = ?",
-        HashOf(question));
+    Statement select = connection.Query("SELECT " KILN_ANSWER_COLUMNS " FROM answer WHERE hash = ?",
+                                        HashOf(question));
     while (!answer) {
       KILN_ASSIGN_OR_RETURN(const bool found, select.Step());
       if (!found) return std::optional<StoredAnswer>();
       if (select.Text(1) != question) continue;  // another question of that hash
       record = select.Integer(0);
-      if (select.Integer(7) != AnswerSum(record, question, select.Text(2), select.Text(3),
-                                         select.Text(4), select.Integer(5), select.Text(6))) {
-        quarantine.Report("answer", RowName(kRecordPrefix, record), "its checksum is wrong");
-        return std::optional<StoredAnswer>();
-      }
-      answer = StoredAnswer{std::string(question),       RowName(kRecordPrefix, record),
-                            std::string(select.Text(2)), std::string(select.Text(3)),
-                            std::string(select.Text(4)), static_cast<int>(select.Integer(5)),
-                            std::string(select.Text(6))};
+      answer = AnswerAt(select, quarantine);
+      if (!answer) return std::optional<StoredAnswer>();
     }
   }
   // Artifacts are never deleted: they were there when the answer was made, and can only be damaged.
@@ -106,6 +115,23 @@ absl::StatusOr<std::optional<StoredAnswer>> SelectAnswer(Connection& connection,
     if (!stored) return std::optional<StoredAnswer>();
   }
   return answer;
+}
+
+absl::StatusOr<AnswerPage> SelectAnswers(Connection& connection, int64_t before, int limit,
+                                         Quarantine& quarantine) {
+  AnswerPage page;
+  if (quarantine.size() > 0) return page;
+  Statement select = connection.Query(
+      "SELECT " KILN_ANSWER_COLUMNS " FROM answer WHERE record < ? ORDER BY record DESC LIMIT ?",
+      before == 0 ? std::numeric_limits<int64_t>::max() : before, limit);
+  while (true) {
+    KILN_ASSIGN_OR_RETURN(const bool found, select.Step());
+    if (!found) break;
+    page.before = select.Integer(0);
+    if (std::optional<StoredAnswer> answer = AnswerAt(select, quarantine))
+      page.answers.push_back(*std::move(answer));
+  }
+  return page;
 }
 
 absl::StatusOr<Unanswered> SelectUnanswered(Connection& connection, int64_t version, int limit,

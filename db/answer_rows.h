@@ -23,6 +23,9 @@ absl::Status DeleteAnswer(Connection& connection, const KeyColumns& key, int64_t
 absl::StatusOr<std::optional<StoredAnswer>> SelectAnswer(Connection& connection,
                                                          absl::string_view question,
                                                          Quarantine& quarantine);
+// As Store::ListAnswers.
+absl::StatusOr<AnswerPage> SelectAnswers(Connection& connection, int64_t before, int limit,
+                                         Quarantine& quarantine);
 absl::StatusOr<Unanswered> SelectUnanswered(Connection& connection, int64_t version, int limit,
                                             Reading reading);
 

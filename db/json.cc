@@ -33,20 +33,25 @@ void JsonWriter::Value(double value) {
 
 void JsonWriter::String(absl::string_view value) {
   text_ += '"';
-  for (char c : value) {
-    if (c == '"' || c == '\\') {
-      text_ += '\\';
-      text_ += c;
-    } else if (c == '\n') {
+  const char* from = value.data();
+  const char* const end = from + value.size();
+  for (const char* at = from; at != end; ++at) {
+    const auto c = static_cast<unsigned char>(*at);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    text_.append(from, at);  // what needs no escape, in one go
+    from = at + 1;
+    if (c == '\n') {
       text_ += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (c < 0x20) {
       text_ += "\\u00";
       text_ += kHex[c >> 4];
       text_ += kHex[c & 15];
     } else {
-      text_ += c;
+      text_ += '\\';
+      text_ += *at;
     }
   }
+  text_.append(from, end);
   text_ += '"';
 }
 

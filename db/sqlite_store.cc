@@ -76,6 +76,11 @@ absl::StatusOr<std::optional<StoredAnswer>> SqliteStore::FindAnswer(absl::string
   return found;
 }
 
+absl::StatusOr<AnswerPage> SqliteStore::ListAnswers(int64_t before, int limit) {
+  return Read<AnswerPage>(
+      [&](Connection& c) { return SelectAnswers(c, before, limit, quarantine_); });
+}
+
 absl::StatusOr<Unanswered> SqliteStore::ListUnanswered(int64_t version, int limit) {
   const int64_t last = publications_;
   absl::StatusOr<Unanswered> batch = Read<Unanswered>(

@@ -62,6 +62,7 @@ class SqliteStore final : public Store {
   }
 
   absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) override;
+  absl::StatusOr<AnswerPage> ListAnswers(int64_t before, int limit) override;
   absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) override;
   absl::Status PutAnswers(int64_t version, int64_t upto,
                           const std::vector<StoredAnswer>& answers) override;

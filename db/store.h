@@ -76,6 +76,11 @@ struct StoredAnswer {
   std::string message;
 };
 
+struct AnswerPage {
+  std::vector<StoredAnswer> answers;
+  int64_t before = 0;  // hand it to the next ListAnswers; 0: no more are left
+};
+
 // Publications whose answers are still to be made, oldest first.
 struct Unanswered {
   std::vector<Record> records;  // as FindPublished gives them; damaged ones are left out
@@ -108,6 +113,9 @@ class Store {
   // Of the record that answers now; nothing if none was made, its row is damaged or an artifact of
   // the record is. UNAVAILABLE only.
   virtual absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) = 0;
+  // Newest record first, from the start (`before` 0) or where a page ended; damaged ones are left
+  // out, and all of them where an artifact is damaged.
+  virtual absl::StatusOr<AnswerPage> ListAnswers(int64_t before, int limit) = 0;
   // Of up to `limit` publications. `version` is that of what makes the answers: where the stored
   // ones are of another, all are made again.
   virtual absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) = 0;

@@ -15,11 +15,12 @@ namespace {
 
 // More would make the first of a group wait long for the last.
 constexpr size_t kGroup = 512;
-// The log is copied into the file from this size on (8 MiB of pages), and while nothing is written.
-constexpr int kCheckpointPages = 1024;
+// The log is copied into the file from this size on (32 MiB of pages), and while nothing is
+// written. Each time costs two syncs and a copy of every page that changed.
+constexpr int kCheckpointPages = 4096;
 // From here on readers are made to wait for a moment, so that the log can begin anew: it must not
 // grow without bound because there is always some reader.
-constexpr int kRestartPages = 8 * kCheckpointPages;
+constexpr int kRestartPages = 2 * kCheckpointPages;
 constexpr int kRestartWaitMs = 100;
 constexpr int kBusyMs = 5000;
 constexpr std::chrono::seconds kIdle{1};

@@ -14,6 +14,7 @@ struct Counters {
   // Lookups by outcome; a stale or absent record is a miss to a caller who wants an exact one.
   Count64 lookup_hits{0}, lookup_misses{0}, lookup_errors{0};
   Count64 lookups_from_memory{0};  // of the above: answered without the store
+  Count64 answers_read_ahead{0};
   // TuneSchedule by what came of it.
   Count64 tunes_stored{0}, tunes_created{0}, tunes_joined{0}, tunes_repeated{0}, tunes_refused{0};
   // Ends of jobs.

@@ -10,7 +10,10 @@
 namespace kiln::server {
 
 KilnService::KilnService(Core* core, OperationMessages* messages)
-    : core_(core), messages_(messages), ready_(core->options.cache_bytes / 4 * 3) {}
+    : core_(core),
+      messages_(messages),
+      cache_limit_(core->options.cache_bytes / 4 * 3),
+      cache_(cache_limit_) {}
 
 //   request -> canonical form -> signature -> lookup --hit--> answer
 //                                               |miss

@@ -55,6 +55,10 @@ class KilnService final : public KilnCallbackService {
   Unary* GetCapabilities(Context* context, const v1::GetCapabilitiesRequest* request,
                          v1::Capabilities* response) override;
 
+  // Reads some of the kept answers into memory before anybody asks, newest first, while there is
+  // room: a restart costs lookups nothing. Says whether there is more to read.
+  bool ReadAhead();
+
  private:
   // A response as it is sent, or the error; with what it held true of.
   struct ReadyAnswer {
@@ -63,13 +67,26 @@ class KilnService final : public KilnCallbackService {
     Freshness fresh;
   };
   using ReadyPtr = std::shared_ptr<const ReadyAnswer>;
+  // Read ahead, when so much was published; it becomes a ReadyAnswer for the first who asks.
+  struct AheadAnswer {
+    db::StoredAnswer answer;
+    int64_t publications = 0;
+  };
+  using AheadPtr = std::shared_ptr<const AheadAnswer>;
+  // One of the two, in one budget of memory.
+  struct Cached {
+    ReadyPtr ready;
+    AheadPtr ahead;
+  };
 
-  ReadyPtr FindReady(const std::string& request);
+  ReadyPtr FindReady(const std::string& key);
+  // What was read ahead for the question, and is exact still.
+  ReadyPtr TakeAhead(const std::string& question, const std::string& device_id);
   // The answer that is kept for the very question, if one is; remembered.
-  ReadyPtr FindKept(const v1::GetScheduleRequest& request, const std::string& bytes);
-  void Remember(const std::string& bytes, const ReadyPtr& ready);
-  // FindKept, else builds; remembers. `bytes` is the request as it came.
-  ReadyPtr MakeReady(const v1::GetScheduleRequest& request, const std::string& bytes);
+  ReadyPtr FindKept(const v1::GetScheduleRequest& request, const std::string& key);
+  void Remember(const std::string& key, const ReadyPtr& ready);
+  // FindKept, else builds; remembers. `key` is that of the request as it came.
+  ReadyPtr MakeReady(const v1::GetScheduleRequest& request, const std::string& key);
   absl::StatusOr<std::string> BuildAnswer(const v1::GetScheduleRequest& request,
                                           const Question& question);
   absl::StatusOr<JobTable::OperationView> RequestedBefore(const std::string& client,
@@ -79,7 +96,9 @@ class KilnService final : public KilnCallbackService {
 
   Core* const core_;
   OperationMessages* const messages_;
-  Lru<ReadyPtr> ready_;
+  const size_t cache_limit_;
+  Lru<Cached> cache_;
+  int64_t ahead_ = 0;  // ReadAhead's place in the store; one thread's at a time
 };
 
 }  // namespace kiln::server

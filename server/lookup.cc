@@ -112,21 +112,23 @@ absl::StatusOr<Answer> Lookup::Find(const Question& question) {
 
 std::optional<Lookup::Kept> Lookup::FindKept(absl::string_view question,
                                              const std::string& device_id) {
-  const int64_t publications = publications_.load(std::memory_order_acquire);
-  const int64_t generation = roster_->generation();
+  const int64_t publications = this->publications();
   absl::StatusOr<std::optional<db::StoredAnswer>> found = store_->FindAnswer(question);
   if (!found.ok() || !found->has_value()) return std::nullopt;
-  Kept kept{**std::move(found), {}};
-  kept.fresh = FreshnessOf(kept.answer.signature, device_id);
-  kept.fresh.generation = generation;
-  // The key is known only now: had something been published meanwhile, this could be the old answer
-  // under the new version.
-  if (publications_.load(std::memory_order_acquire) != publications) return std::nullopt;
-  const std::vector<std::string> stale =
-      StaleBecause(kept.answer.toolchain, kept.answer.emitter, kept.answer.method_version,
-                   *roster_->Present(device_id));
+  const std::optional<Freshness> fresh = StillExact(**found, publications, device_id);
+  if (!fresh) return std::nullopt;
+  return Kept{**std::move(found), *fresh};
+}
+
+std::optional<Freshness> Lookup::StillExact(const db::StoredAnswer& answer, int64_t publications,
+                                            const std::string& device_id) const {
+  // Before the workers are looked at, lest a change between the two be missed.
+  const Freshness fresh = FreshnessOf(answer.signature, device_id);
+  if (fresh.version > publications) return std::nullopt;
+  const std::vector<std::string> stale = StaleBecause(
+      answer.toolchain, answer.emitter, answer.method_version, *roster_->Present(device_id));
   if (!stale.empty()) return std::nullopt;
-  return kept;
+  return fresh;
 }
 
 Freshness Lookup::FreshnessOf(absl::string_view signature, absl::string_view device) const {
@@ -140,8 +142,12 @@ bool Lookup::IsCurrent(const Freshness& freshness) const {
 }
 
 void Lookup::Published(const Key& key) {
-  publications_.fetch_add(1, std::memory_order_acq_rel);
-  versions_[FreshnessOf(key).slot].fetch_add(1, std::memory_order_acq_rel);
+  const int64_t number = publications_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  std::atomic<int64_t>& version = versions_[FreshnessOf(key).slot];
+  // The newest number stays, whoever of two comes last.
+  int64_t present = version.load(std::memory_order_acquire);
+  while (present < number && !version.compare_exchange_weak(present, number)) {
+  }
 }
 
 absl::Status Lookup::RememberDevice(const DeviceFingerprint& device) {

@@ -42,7 +42,7 @@ struct Answer {
 // What an answer held true of; whoever keeps one asks IsCurrent before it is used again.
 struct Freshness {
   size_t slot = 0;
-  uint32_t version = 0;
+  int64_t version = 0;
   int64_t generation = 0;
 };
 
@@ -75,6 +75,10 @@ class Lookup {
     Freshness fresh;
   };
   std::optional<Kept> FindKept(absl::string_view question, const std::string& device_id);
+  // Whether an answer about a device that was read when so much was published is exact still.
+  int64_t publications() const { return publications_.load(std::memory_order_acquire); }
+  std::optional<Freshness> StillExact(const db::StoredAnswer& answer, int64_t publications,
+                                      const std::string& device_id) const;
 
   Freshness FreshnessOf(const Key& key) const {  // take it before Find
     return FreshnessOf(key.signature, key.device);
@@ -90,7 +94,7 @@ class Lookup {
  private:
   struct CachedRecord {
     std::shared_ptr<const Record> record;  // null: the key answers nothing
-    uint32_t version = 0;
+    int64_t version = 0;
   };
   struct ResolvedDevice {
     int64_t generation = 0;
@@ -108,10 +112,11 @@ class Lookup {
 
   Lru<std::shared_ptr<const Workload>> workloads_;
   Lru<CachedRecord> records_;
-  // One version per slot of keys: publishing bumps it, and what was read under an older one is not
-  // current any more. Keys that share a slot are asked for once more than needed.
-  std::array<std::atomic<uint32_t>, kSlots> versions_{};
-  std::atomic<int64_t> publications_{0};  // counted before the slot is bumped
+  // Publications are counted, and each slot of keys has the number of its newest one for a version:
+  // what was read under another one is not current any more, nor what was read when fewer were
+  // counted. Keys that share a slot are asked for once more than needed.
+  std::array<std::atomic<int64_t>, kSlots> versions_{};
+  std::atomic<int64_t> publications_{0};  // counted before the slot has the number
 
   mutable std::mutex devices_mutex_;
   std::vector<DeviceFingerprint> remembered_;

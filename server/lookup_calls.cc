@@ -24,8 +24,15 @@ constexpr size_t kMaxBatchBytes = 3'800'000;
 // Programs up to this size are parsed on the spot (tens of microseconds); larger ones on the pool.
 constexpr size_t kInlineBytes = 8192;
 
-std::string Flatten(const grpc::ByteBuffer& buffer) {
-  std::string bytes;
+// The cache's keys: a request's bytes and a question's text are told apart by their first letter.
+constexpr char kByBytes = 'b', kByQuestion = 'q';
+constexpr int kAheadBatch = 512;
+// Reading ahead ends here; the rest of the memory is for what is asked.
+constexpr double kAheadShare = 0.9;
+
+std::string KeyOf(const grpc::ByteBuffer& buffer) {
+  std::string bytes(1, kByBytes);
+  bytes.reserve(buffer.Length() + 1);
   std::vector<grpc::Slice> slices;
   if (!buffer.Dump(&slices).ok()) return bytes;
   for (const grpc::Slice& slice : slices) {
@@ -67,41 +74,82 @@ absl::Status CheckQuality(const v1::GetScheduleRequest& request, Match* least) {
 
 }  // namespace
 
-KilnService::ReadyPtr KilnService::FindReady(const std::string& request) {
-  std::optional<ReadyPtr> ready = ready_.Find(request);
-  if (!ready || !core_->lookup.IsCurrent((*ready)->fresh)) return nullptr;
+KilnService::ReadyPtr KilnService::FindReady(const std::string& key) {
+  std::optional<Cached> cached = cache_.Find(key);
+  if (!cached || !core_->lookup.IsCurrent(cached->ready->fresh)) return nullptr;
   Add(core_->counters.lookups_from_memory);
-  Add((*ready)->status.ok() ? core_->counters.lookup_hits : core_->counters.lookup_misses);
-  return *std::move(ready);
+  Add(cached->ready->status.ok() ? core_->counters.lookup_hits : core_->counters.lookup_misses);
+  return std::move(cached->ready);
+}
+
+bool KilnService::ReadAhead() {
+  if (static_cast<double>(cache_.cost()) > kAheadShare * static_cast<double>(cache_limit_))
+    return false;
+  const int64_t publications = core_->lookup.publications();
+  absl::StatusOr<db::AnswerPage> page = core_->store->ListAnswers(ahead_, kAheadBatch);
+  if (!page.ok()) return false;
+  for (db::StoredAnswer& answer : page->answers) {
+    const std::string key = absl::StrCat(std::string(1, kByQuestion), answer.question);
+    answer.question.clear();
+    const size_t cost = answer.message.size() + sizeof(AheadAnswer) + answer.signature.size() +
+                        answer.toolchain.size() + answer.emitter.size() + answer.record.size();
+    cache_.Insert(key, {nullptr, std::make_shared<AheadAnswer>(std::move(answer), publications)},
+                  cost);
+    Add(core_->counters.answers_read_ahead);
+  }
+  ahead_ = page->before;
+  return ahead_ != 0;
+}
+
+KilnService::ReadyPtr KilnService::TakeAhead(const std::string& question,
+                                             const std::string& device_id) {
+  const std::string key = absl::StrCat(std::string(1, kByQuestion), question);
+  const std::optional<Cached> cached = cache_.Find(key);
+  if (!cached) return nullptr;
+  cache_.Erase(key);
+  const std::optional<Freshness> fresh =
+      core_->lookup.StillExact(cached->ahead->answer, cached->ahead->publications, device_id);
+  if (!fresh) return nullptr;
+  auto ready = std::make_shared<ReadyAnswer>();
+  ready->fresh = *fresh;
+  // The message stays where it is.
+  ready->response = {cached->ahead, &cached->ahead->answer.message};
+  Add(core_->counters.lookups_from_memory);
+  return ready;
 }
 
 KilnService::ReadyPtr KilnService::FindKept(const v1::GetScheduleRequest& request,
-                                            const std::string& bytes) {
+                                            const std::string& key) {
   Match least = Match::kExact;
   if (!CheckQuality(request, &least).ok()) return nullptr;
   const absl::StatusOr<Spelling> spelling = Spell(request.selection(), &core_->lookup);
   if (!spelling.ok()) return nullptr;
-  std::optional<Lookup::Kept> kept =
-      core_->lookup.FindKept(spelling->question, spelling->device_id);
+  // Who names a signature, too, is answered where it can be compared.
   const std::string& signature = request.selection().signature();
-  if (!kept || (!signature.empty() && signature != kept->answer.signature)) return nullptr;
-  auto ready = std::make_shared<ReadyAnswer>();
-  ready->fresh = kept->fresh;
-  ready->response = std::make_shared<const std::string>(std::move(kept->answer.message));
+  ReadyPtr ready = signature.empty() ? TakeAhead(spelling->question, spelling->device_id) : nullptr;
+  if (ready == nullptr) {
+    std::optional<Lookup::Kept> kept =
+        core_->lookup.FindKept(spelling->question, spelling->device_id);
+    if (!kept || (!signature.empty() && signature != kept->answer.signature)) return nullptr;
+    auto found = std::make_shared<ReadyAnswer>();
+    found->fresh = kept->fresh;
+    found->response = std::make_shared<const std::string>(std::move(kept->answer.message));
+    ready = std::move(found);
+  }
   Add(core_->counters.lookup_hits);
-  Remember(bytes, ready);
+  Remember(key, ready);
   return ready;
 }
 
-void KilnService::Remember(const std::string& bytes, const ReadyPtr& ready) {
+void KilnService::Remember(const std::string& key, const ReadyPtr& ready) {
   const size_t size = ready->response == nullptr ? ready->status.error_details().size() + 512
                                                  : ready->response->size();
-  ready_.Insert(bytes, ready, size + sizeof(ReadyAnswer));
+  cache_.Insert(key, {ready, nullptr}, size + sizeof(ReadyAnswer));
 }
 
 KilnService::ReadyPtr KilnService::MakeReady(const v1::GetScheduleRequest& request,
-                                             const std::string& bytes) {
-  if (ReadyPtr kept = FindKept(request, bytes)) return kept;
+                                             const std::string& key) {
+  if (ReadyPtr kept = FindKept(request, key)) return kept;
   auto ready = std::make_shared<ReadyAnswer>();
   const absl::StatusOr<Question> question = Understand(request.selection(), &core_->lookup);
   if (question.ok()) {
@@ -123,7 +171,7 @@ KilnService::ReadyPtr KilnService::MakeReady(const v1::GetScheduleRequest& reque
       : miss             ? core_->counters.lookup_misses
                          : core_->counters.lookup_errors);
   // Errors of the moment are not remembered.
-  if (ready->status.ok() || miss) Remember(bytes, ready);
+  if (ready->status.ok() || miss) Remember(key, ready);
   return ready;
 }
 
@@ -151,21 +199,22 @@ grpc::ServerUnaryReactor* KilnService::GetSchedule(Context* context,
     *response = grpc::ByteBuffer(slices, 2);
     return ready.status;
   };
-  std::string bytes = Flatten(*request);
+  std::string key = KeyOf(*request);
   auto* reactor = context->DefaultReactor();
-  if (const ReadyPtr ready = FindReady(bytes)) {
+  if (const ReadyPtr ready = FindReady(key)) {
     reactor->Finish(send(*ready));
     return reactor;
   }
-  const auto work = [this, reactor, send, bytes = std::move(bytes)] {
+  const auto work = [this, reactor, send, key = std::move(key)] {
     v1::GetScheduleRequest message;
-    if (!message.ParseFromString(bytes)) {
+    const size_t size = key.size() - 1;
+    if (!message.ParseFromArray(key.data() + 1, static_cast<int>(size))) {
       reactor->Finish(
-          wire::ToGrpc(InvalidField("BAD_MESSAGE", "request", absl::StrCat(bytes.size(), " bytes"),
+          wire::ToGrpc(InvalidField("BAD_MESSAGE", "request", absl::StrCat(size, " bytes"),
                                     "no GetScheduleRequest", "a serialised message")));
       return;
     }
-    reactor->Finish(send(*MakeReady(message, bytes)));
+    reactor->Finish(send(*MakeReady(message, key)));
   };
   if (request->Length() <= kInlineBytes) {
     work();
@@ -187,9 +236,9 @@ grpc::ServerUnaryReactor* KilnService::BatchGetSchedules(
     for (const v1::GetScheduleRequest& one : request->requests()) {
       auto* item = response->add_items();
       const auto began = SteadyClock::now();
-      const std::string bytes = one.SerializeAsString();
-      ReadyPtr ready = FindReady(bytes);
-      if (ready == nullptr) ready = MakeReady(one, bytes);
+      const std::string key = absl::StrCat(std::string(1, kByBytes), one.SerializeAsString());
+      ReadyPtr ready = FindReady(key);
+      if (ready == nullptr) ready = MakeReady(one, key);
       if (ready->response != nullptr) {
         size += ready->response->size() + 32;
         if (size > kMaxBatchBytes) {

@@ -51,6 +51,8 @@ void AddCalls(const Counters& c, Page* page) {
   page->Counter(lookups, help, c.lookup_hits, {{"outcome", "hit"}});
   page->Counter(lookups, help, c.lookup_misses, {{"outcome", "miss"}});
   page->Counter(lookups, help, c.lookup_errors, {{"outcome", "error"}});
+  page->Counter("kiln_answers_read_ahead_total", "Answers read into memory after the start.",
+                c.answers_read_ahead);
   page->Counter("kiln_lookups_from_memory_total",
                 "Answers and records that needed no read of the database.", c.lookups_from_memory);
   const std::string tunes = "kiln_tunes_total", tunes_help = "TuneSchedule by what came of it.";

@@ -25,6 +25,7 @@ struct Options {
   int64_t max_queued_calls = 100'000;  // that wait for a thread of the pool
   int64_t max_artifact_bytes = int64_t{256} << 20;
   int64_t cache_bytes = int64_t{384} << 20;  // of lookups; an answer takes some 2 KiB
+  bool read_ahead = true;                    // after start, answers are read into that memory
   int64_t rpc_memory_bytes = int64_t{4} << 30;
   int threads = 8;
   bool allow_network_fs = false;

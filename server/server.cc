@@ -80,6 +80,7 @@ class RunningServer final : public Server {
     }
     SetHealth(true);
     MakeAnswers(absl::ZeroDuration());
+    if (core_.options.read_ahead) ReadAhead();
     return absl::OkStatus();
   }
 
@@ -109,6 +110,12 @@ class RunningServer final : public Server {
  private:
   void MakeAnswers(absl::Duration pause) {
     core_.pool.RunAfter(pause, [this] { MakeAnswers(answers_.MakeSome()); });
+  }
+
+  void ReadAhead() {
+    core_.pool.Run([this] {
+      if (kiln_.ReadAhead()) ReadAhead();
+    });
   }
 
   // Every name is registered: an unknown one is NOT_FOUND to whoever probes it.

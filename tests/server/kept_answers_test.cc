@@ -32,6 +32,15 @@ class KeptAnswersTest : public ServiceTest {
     StopServer();
     StartServer();
   }
+  // A worker whose toolchain is another than that of the records.
+  void RegisterNewer() {
+    Worker newer;
+    newer.name = "workers/newer";
+    newer.device = CpuDevice();
+    newer.device_id = DeviceId(CpuDevice());
+    newer.toolchain = "g++ 14";
+    ASSERT_TRUE(server_->core()->roster.Register(newer).ok());
+  }
   static std::string Text(v1::GetScheduleResponse response) {
     response.clear_lookup_ns();
     response.mutable_record()->clear_spec();
@@ -58,6 +67,72 @@ TEST_F(KeptAnswersTest, SayWhatTheLongerWaySays) {
   EXPECT_EQ(Text(*kept), Text(*longer));
   EXPECT_TRUE(Get(request).ok());
   EXPECT_EQ(KeptHits(), 1) << "the second time the same bytes are in memory";
+}
+
+class ReadAheadTest : public KeptAnswersTest {
+ protected:
+  // Restarts, and waits until everything is in memory.
+  void RestartAndRead() {
+    StopServer();
+    options_.read_ahead = true;
+    StartServer();
+    Await([&] { return server_->core()->counters.answers_read_ahead == 1; }, "it is read");
+  }
+  int64_t FromMemory() { return server_->core()->counters.lookups_from_memory; }
+};
+
+TEST_F(ReadAheadTest, WhatWasReadAheadNeedsNoStore) {
+  const auto worker = MakeWorker();
+  const std::string record = MustTune(*worker);
+  Restart();
+  const auto usual = Get(GetRequest());
+  ASSERT_TRUE(usual.ok()) << usual.status();
+  RestartAndRead();
+  const int64_t before = KeptHits();
+  const v1::GetScheduleRequest request = GetRequest();  // one: maps are sent in any order
+  for (int n = 1; n <= 2; ++n) {
+    const auto found = Get(request);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(Text(*found), Text(*usual));
+    EXPECT_EQ(FromMemory(), n);
+  }
+  // The same question in other bytes: what was read ahead has been taken.
+  v1::GetScheduleRequest signed_request = GetRequest();
+  signed_request.mutable_selection()->set_signature(usual->record().signature());
+  ASSERT_TRUE(Get(signed_request).ok());
+  EXPECT_EQ(KeptHits(), before + 1);
+}
+
+TEST_F(ReadAheadTest, WhatIsPublishedLaterAnswers) {
+  const auto worker = MakeWorker();
+  MustTune(*worker, 1000);
+  RestartAndRead();
+  const auto again = MakeWorker("workers/b");
+  const std::string better = MustTune(*again, 500);
+  const auto found = Get(GetRequest());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->record().name(), better);
+  EXPECT_EQ(FromMemory(), 0);
+}
+
+TEST_F(ReadAheadTest, AWorkerOfAnotherToolchainMakesItStale) {
+  {
+    const auto worker = MakeWorker();
+    MustTune(*worker);
+  }
+  RestartAndRead();
+  RegisterNewer();
+  EXPECT_EQ(ReasonOf(Get(GetRequest()).status()), "STALE");
+  EXPECT_EQ(FromMemory(), 0);
+}
+
+TEST_F(ReadAheadTest, AWrongSignatureIsStillRefused) {
+  const auto worker = MakeWorker();
+  MustTune(*worker);
+  RestartAndRead();
+  v1::GetScheduleRequest wrong = GetRequest();
+  wrong.mutable_selection()->set_signature(std::string(64, '0'));
+  EXPECT_EQ(ReasonOf(Get(wrong).status()), "SIGNATURE_MISMATCH");
 }
 
 TEST_F(KeptAnswersTest, AnswerTheirVeryQuestionAlone) {
@@ -107,13 +182,8 @@ TEST_F(KeptAnswersTest, AreNotGivenWhereTheRecordIsStale) {
     const auto worker = MakeWorker();
     MustTune(*worker);
   }
-  Worker newer;
-  newer.name = "workers/newer";
-  newer.device = CpuDevice();
-  newer.device_id = DeviceId(CpuDevice());
-  newer.toolchain = "g++ 14";
   Restart();
-  ASSERT_TRUE(server_->core()->roster.Register(newer).ok());
+  RegisterNewer();
   EXPECT_EQ(ReasonOf(Get(GetRequest()).status()), "STALE");
   v1::GetScheduleRequest lenient = GetRequest();
   lenient.set_min_quality(v1::MATCH_STALE);

@@ -168,6 +168,7 @@ ServiceTest::ServiceTest() {
   options_.worker_grace = absl::ZeroDuration();
   options_.drain = absl::Seconds(2);
   options_.cache_bytes = 16 << 20;
+  options_.read_ahead = false;  // tests ask how a lookup was answered
   match_ = [](const Workload&, const DeviceFingerprint&, std::map<std::string, std::string>*) {
     return absl::OkStatus();
   };

@@ -131,6 +131,19 @@ absl::StatusOr<std::optional<StoredAnswer>> StoreFake::FindAnswer(absl::string_v
   return std::optional<StoredAnswer>();
 }
 
+absl::StatusOr<AnswerPage> StoreFake::ListAnswers(int64_t before, int limit) {
+  Lock lock(mutex_);
+  KILN_RETURN_IF_ERROR(read_failure_);
+  AnswerPage page;
+  // Counted from 1, the oldest.
+  const int64_t last = before == 0 ? static_cast<int64_t>(answers_.size()) : before - 1;
+  for (int64_t n = last; n > 0 && n > last - limit; --n) {
+    page.answers.push_back(std::next(answers_.begin(), n - 1)->second);
+    page.before = n;
+  }
+  return page;
+}
+
 absl::StatusOr<Unanswered> StoreFake::ListUnanswered(int64_t version, int limit) {
   Lock lock(mutex_);
   KILN_RETURN_IF_ERROR(read_failure_);

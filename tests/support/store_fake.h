@@ -33,6 +33,7 @@ class StoreFake final : public Store {
   absl::Status RememberDevice(const DeviceFingerprint& device) override;
 
   absl::StatusOr<std::optional<StoredAnswer>> FindAnswer(absl::string_view question) override;
+  absl::StatusOr<AnswerPage> ListAnswers(int64_t before, int limit) override;
   absl::StatusOr<Unanswered> ListUnanswered(int64_t version, int limit) override;
   absl::Status PutAnswers(int64_t version, int64_t upto,
                           const std::vector<StoredAnswer>& answers) override;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kTransaction = 1000;
 constexpr int64_t kAtATime = 20 * kTransaction;  // records that are made, then imported
-constexpr int kThreads = 2;
+constexpr int kThreads = 4;
 
 std::vector<std::vector<Record>> Make(int64_t first, int64_t end) {
   std::vector<std::vector<Record>> batches;
