@@ -113,6 +113,34 @@ TEST_F(OperationsTest, ListsAreCompleteOverTheirPages) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(OperationsTest, AFilterSelectsAndABadOneIsRefused) {
+  const auto worker = MakeWorker();
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) names.push_back(Tune(TuneRequest(64 + i))->name());
+  lro::CancelOperationRequest cancel;
+  google::protobuf::Empty empty;
+  cancel.set_name(names[3]);
+  ASSERT_TRUE(operations_->CancelOperation(Context().get(), cancel, &empty).ok());
+  // Pages that hold nothing of what is wanted are passed over.
+  lro::ListOperationsRequest request;
+  lro::ListOperationsResponse response;
+  request.set_page_size(1);
+  request.set_filter("done = true");
+  std::vector<std::string> got;
+  do {
+    ASSERT_TRUE(operations_->ListOperations(Context().get(), request, &response).ok());
+    for (const auto& operation : response.operations()) got.push_back(operation.name());
+    request.set_page_token(response.next_page_token());
+  } while (!response.next_page_token().empty());
+  EXPECT_EQ(got, std::vector<std::string>{names[3]});
+  request.set_page_token("");
+  request.set_filter("state = lost");
+  const absl::Status refused =
+      wire::FromGrpc(operations_->ListOperations(Context().get(), request, &response));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_EQ(ReasonOf(refused), "BAD_FILTER");
+}
+
 TEST_F(OperationsTest, AWatchShowsTheStateNowItsChangesAndTheEnd) {
   const auto worker = MakeWorker();
   const auto operation = Tune(TuneRequest());
