@@ -17,7 +17,7 @@ import time
 import unittest
 import uuid
 
-BIN = os.environ.get("KILN_BIN_DIR", "build/release/bin")
+BIN = os.path.abspath(os.environ.get("KILN_BIN_DIR", "build/release/bin"))
 MARKER = "KILN_TEST_CLUSTER"
 
 
