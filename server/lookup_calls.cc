@@ -93,8 +93,9 @@ bool KilnService::ReadAhead() {
     answer.question.clear();
     const size_t cost = answer.message.size() + sizeof(AheadAnswer) + answer.signature.size() +
                         answer.toolchain.size() + answer.emitter.size() + answer.record.size();
-    cache_.Insert(key, {nullptr, std::make_shared<AheadAnswer>(std::move(answer), publications)},
-                  cost);
+    cache_.Insert(
+        key, {nullptr, std::make_shared<AheadAnswer>(AheadAnswer{std::move(answer), publications})},
+        cost);
     Add(core_->counters.answers_read_ahead);
   }
   ahead_ = page->before;
