@@ -25,7 +25,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server) {
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   // gRPC's own waiting goes up to two minutes, longer than a client seeks a server that restarts.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  // The least time that an attempt gets, too: a busy server may take seconds to shake hands.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 15'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
 }

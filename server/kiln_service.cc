@@ -59,6 +59,14 @@ grpc::ServerUnaryReactor* KilnService::TuneSchedule(Context* context,
       }
     }
 
+    if (core_->options.read_only) {
+      return refused(MakeError(
+          absl::StatusCode::kFailedPrecondition,
+          absl::StrCat("nothing is stored for it, and nothing can be: ", core_->options.db,
+                       " is served with --read-only; ask a server that writes"),
+          {"READ_ONLY_STORE", {{"path", core_->options.db}}}));
+    }
+
     // A search: of something that can be searched for, by the one job of the key.
     if (absl::Status ok = Admit(*question->workload, question->device, core_->match); !ok.ok())
       return refused(ok);

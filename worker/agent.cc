@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "proto/contract/error.h"
 #include "proto/wire.h"
+#include "worker/compiler/deep_stack.h"
 #include "worker/connection.h"
 #include "worker/log.h"
 
@@ -270,7 +271,8 @@ void Agent::RunLease(LeaseRun* run) {
     while (!ended && !connection_->stopped()) connection_->Pause(absl::Milliseconds(100));
     if (!ended) run->Cancel();
   });
-  JobEnd end = RunJob(run->lease(), tools_, run, run->cancel());
+  JobEnd end;
+  compiler::OnDeepStack([&] { end = RunJob(run->lease(), tools_, run, run->cancel()); });
   ended = true;
   drain.join();
   Progress publishing = end.progress;

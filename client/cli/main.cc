@@ -8,6 +8,7 @@
 #include "client/cli/options.h"
 #include "client/cli/output.h"
 #include "worker/compile/supervisor.h"
+#include "worker/compiler/deep_stack.h"
 
 namespace kiln::cli {
 namespace {
@@ -68,5 +69,7 @@ int main(int argc, char** argv) {
   // `kiln run` compiles the reference in a child, and this binary is that child's supervisor.
   if (argc > 1 && strcmp(argv[1], kiln::worker::kSuperviseFlag) == 0)
     return kiln::worker::RunSupervisor(argc, argv);
-  return kiln::cli::Main(argc, argv);
+  int code = 0;
+  kiln::compiler::OnDeepStack([&] { code = kiln::cli::Main(argc, argv); });
+  return code;
 }

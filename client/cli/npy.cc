@@ -3,13 +3,14 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <regex>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/whole_file.h"
 #include "proto/contract/error.h"
 
 namespace kiln::cli {
@@ -190,10 +191,20 @@ absl::Status FillTensor(const NpyArray& array, compiler::HostTensor* tensor) {
                         absl::StrCat(limits.least, " to ", limits.greatest));
   }
   const int64_t size = Bits(tensor->type) / 8;
+  // A stride of 0 keeps many elements in one place: they have to be equal.
+  std::vector<bool> kept(tensor->bytes.size() / static_cast<size_t>(size));
+  int64_t contradicts = -1;
   ForEachElement(tensor->shape, tensor->strides, [&](int64_t i, int64_t offset) {
-    std::memcpy(tensor->bytes.data() + offset * size, array.bytes.data() + i * size, size);
+    auto* const to = tensor->bytes.data() + offset * size;
+    const char* const from = array.bytes.data() + i * size;
+    if (kept[offset] && std::memcmp(to, from, size) != 0 && contradicts < 0) contradicts = i;
+    std::memcpy(to, from, size);
+    kept[offset] = true;
   });
-  return absl::OkStatus();
+  if (contradicts < 0) return absl::OkStatus();
+  return InvalidField("VALUES_DIFFER", absl::StrCat("element ", contradicts),
+                      "another value than before", "not what its stride of 0 repeats",
+                      "the same value wherever the tensor repeats itself");
 }
 
 NpyArray ToNpy(const compiler::HostTensor& tensor) {
@@ -212,12 +223,10 @@ NpyArray ToNpy(const compiler::HostTensor& tensor) {
 }
 
 absl::Status LoadTensor(const std::string& path, compiler::HostTensor* tensor) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes;
-  if (file) bytes.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file.good() && !file.eof())
-    return InvalidField("NO_SUCH_FILE", "file", path, "no file that can be read",
-                        "a readable .npy file");
+  // A header of up to 64 KiB, and the elements.
+  const int64_t limit = Elements(tensor->shape) * 8 + (int64_t{1} << 16);
+  KILN_ASSIGN_OR_RETURN(const std::string bytes,
+                        ReadWholeFile("file", path, "a readable .npy file", limit));
   const absl::StatusOr<NpyArray> array = ParseNpy(bytes);
   if (!array.ok()) return Annotate(array.status(), path);
   const absl::Status filled = FillTensor(*array, tensor);

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/select.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/operators.h"
+#include "client/cli/whole_file.h"
 #include "proto/contract/error.h"
 
 namespace kiln::cli {
 namespace {
 
-constexpr size_t kMaxProgramBytes =
+constexpr int64_t kMaxProgramBytes =
     1 << 20;  // the language's own limit is lower and has its own message
 
 absl::StatusOr<std::string> LoadProgram(const std::string& name) {
@@ -21,17 +19,7 @@ absl::StatusOr<std::string> LoadProgram(const std::string& name) {
     return InvalidField("NO_SUCH_OPERATOR", "operator", name,
                         "no standard operator, and no FILE.kiln", OperatorNames());
   }
-  std::ifstream file(name, std::ios::binary);
-  std::string text;
-  if (file) text.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file.good() && !file.eof())
-    return InvalidField("NO_SUCH_FILE", "program", name, "no file that can be read",
-                        "a readable file");
-  if (text.size() > kMaxProgramBytes) {
-    return InvalidField("PROGRAM_TOO_LARGE", "program", name,
-                        absl::StrCat(text.size(), " bytes long"), "at most 65536 bytes");
-  }
-  return text;
+  return ReadWholeFile("program", name, "a readable file", kMaxProgramBytes);
 }
 
 // Reads what `parse` makes of an option's text into *value; an empty text leaves it alone.

@@ -16,6 +16,8 @@ void PrintAnswer(Session& session, const client::Answer& answer, const Workload&
   session.output().Print(AnswerJson(answer, workload), AnswerWords(answer, workload));
 }
 
+constexpr absl::Duration kJobPoll = absl::Milliseconds(300);
+
 std::string DetailOf(const absl::Status& status, const std::string& name) {
   const ErrorInfo info = GetErrorInfo(status);
   const auto found = info.details.find(name);
@@ -56,6 +58,45 @@ absl::Status WithTuneCommand(const absl::Status& status, const SelectText& selec
   ErrorInfo info = GetErrorInfo(status);
   info.details["command"] = command;
   return MakeError(status.code(), absl::StrCat(status.message(), "; to tune it: ", command), info);
+}
+
+// A job has no stream of its own: it is asked for until it has ended.
+absl::Status WatchJob(Session& session, const std::string& name) {
+  const std::stop_token stop = session.interrupt().TakeToken();
+  KILN_ASSIGN_OR_RETURN(client::Client* const client, session.Connect());
+  const auto& timeout = session.options().timeout_seconds;
+  const absl::Time give_up =
+      timeout.has_value() ? absl::Now() + absl::Seconds(*timeout) : absl::InfiniteFuture();
+  ProgressLine line(stderr);
+  KILN_ASSIGN_OR_RETURN(Job job, client->GetJob(name));
+  while (job.state == JobState::kQueued || job.state == JobState::kRunning) {
+    line.Draw(ProgressWords(job, std::nullopt));
+    if (stop.stop_requested())
+      return MakeError(absl::StatusCode::kCancelled, absl::StrCat(name, " goes on"),
+                       {"INTERRUPTED", {{"job", name}}});
+    if (absl::Now() >= give_up) {
+      return MakeError(absl::StatusCode::kDeadlineExceeded,
+                       absl::StrCat("gave up waiting for ", name, "; it goes on"),
+                       {"WAIT_TIMEOUT", {{"job", name}}});
+    }
+    absl::SleepFor(kJobPoll);
+    KILN_ASSIGN_OR_RETURN(job, client->GetJob(name));
+  }
+  line.Clear();
+  if (job.state != JobState::kSucceeded) {
+    const bool failed = job.state == JobState::kFailed;
+    return AsJobFailure(MakeError(
+        failed ? static_cast<absl::StatusCode>(job.error_code) : absl::StatusCode::kCancelled,
+        failed ? job.error_message : absl::StrCat(name, " was cancelled"),
+        {failed ? job.error_reason : "CANCELLED", {{"job", name}, {"failed", "job"}}}));
+  }
+  client::Answer answer;
+  answer.match = Match::kExact;
+  answer.job = name;
+  KILN_ASSIGN_OR_RETURN(answer.record, client->GetRecord(job.record));
+  KILN_ASSIGN_OR_RETURN(const Workload workload, CheckWorkload(answer.record.spec));
+  PrintAnswer(session, answer, workload);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -108,9 +149,10 @@ absl::Status RunLookup(Session& session) {
 
 absl::Status RunJobWatch(Session& session) {
   const std::string& name = session.options().name;
+  if (absl::StartsWith(name, "jobs/")) return WatchJob(session, name);
   if (!absl::StartsWith(name, "operations/")) {
-    return InvalidField("INVALID_NAME", "NAME", name, "no operation",
-                        "operations/..., as tune names it");
+    return InvalidField("INVALID_NAME", "NAME", name, "no job and no operation",
+                        "jobs/... or operations/..., as tune names them");
   }
   const std::stop_token stop = session.interrupt().TakeToken();
   KILN_ASSIGN_OR_RETURN(client::Client* const client, session.Connect());

@@ -79,9 +79,9 @@ std::string AnswerWords(const client::Answer& answer, const Workload& workload) 
   if (record.baseline.name.empty()) {
     absl::StrAppend(&text, "  baseline   none was present\n");
   } else {
-    absl::StrAppend(&text, "  baseline   ", record.baseline.name, " ",
-                    TimeWords(record.baseline.median_ns),
-                    absl::StrFormat(": %.2f times the winner's time\n", record.baseline.ratio));
+    absl::StrAppend(
+        &text, "  baseline   ", record.baseline.name, " ", TimeWords(record.baseline.median_ns),
+        absl::StrFormat(": %.2f times the winner's, round by round\n", record.baseline.ratio));
   }
   absl::StrAppend(&text, "  verified   ", record.verification.method, " on ",
                   record.verification.sets,

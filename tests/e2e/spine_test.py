@@ -83,6 +83,13 @@ class SpineTest(ClusterTest):
         for theirs in ("A", "B", "C"):
             self.assertNotIn(theirs, names)
 
+    def test_a_job_is_watched_by_its_name(self):
+        self.spine()
+        tuned = self.cluster.ask("tune", *matmul(40, 24, 16), *BUDGET)
+        watched = self.cluster.ask("job", "watch", tuned["job"])
+        self.assertEqual(watched["record"], tuned["record"])
+        self.assertIn("jobs/", self.cluster.kiln("job", "watch", "job-of-mine", expect=2).stderr)
+
     def test_run_computes_on_the_given_data(self):
         self.spine()
         m, n, k = 5, 7, 3

@@ -14,6 +14,7 @@ namespace {
 // many attempts per sample that was wanted.
 constexpr int64_t kAttemptsPerSample = 8;
 constexpr int64_t kFewestRounds = 3;
+constexpr int kTriesInRound = 8;  // more than a sampler rejects in a row
 
 // Of a single run, for a plan that gets no more.
 Measurement OneRun(const Sampler& sampler, const Measurement& shape, int64_t ns) {
@@ -110,7 +111,9 @@ std::vector<std::vector<double>> Interleave(const std::vector<Sampler*>& sampler
     for (auto& column : times) column.push_back(0);
     for (size_t step = 0; step < samplers.size(); ++step) {
       const size_t i = (step + static_cast<size_t>(round)) % samplers.size();
-      const std::optional<Sample> sample = samplers[i]->Take();
+      // Again until it counts: a ratio needs all of a round, and a median its rounds.
+      std::optional<Sample> sample;
+      for (int tries = 0; !sample && tries < kTriesInRound; ++tries) sample = samplers[i]->Take();
       if (sample) {
         times[i].back() = static_cast<double>(sample->ns);
         rules[i].Add(sample->ns, sample->spent_ns);

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "proto/contract/error.h"
+
 namespace kiln::cli {
 namespace {
 
@@ -62,6 +64,20 @@ TEST(Npy, StridesAreFollowedAndPaddingLeftAlone) {
   EXPECT_EQ(ToNpy(tensor).bytes, array.bytes);
 }
 
+TEST(Npy, WhatAStrideOfZeroRepeatsHasToBeEqual) {
+  HostTensor tensor = MakeTensor(DType::kF32, {2, 3});
+  tensor.strides = {0, 1};
+  tensor.bytes.assign(3 * 4, 0);
+  NpyArray array{"<f4", {2, 3}, std::string(24, '\0')};
+  for (size_t i = 0; i < 24; ++i) array.bytes[i] = static_cast<char>(i % 12);
+  EXPECT_TRUE(FillTensor(array, &tensor).ok());
+  EXPECT_EQ(tensor.bytes[11], 11);
+  array.bytes[16] = 99;
+  const absl::Status status = FillTensor(array, &tensor);
+  EXPECT_EQ(GetErrorInfo(status).reason, "VALUES_DIFFER");
+  EXPECT_NE(status.message().find("element 4"), std::string::npos) << status;
+}
+
 TEST(Npy, WritesWhatNumpyReads) {
   const std::string file = PrintNpy({"<f4", {3}, std::string(12, '\0')});
   EXPECT_EQ(file.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
@@ -116,6 +132,9 @@ TEST(Npy, FilesAreNamedInErrors) {
   EXPECT_NE(LoadTensor(path, &other).message().find(path), std::string::npos);
   std::filesystem::remove(path);
   EXPECT_EQ(LoadTensor(path, &tensor).code(), absl::StatusCode::kInvalidArgument);
+  // A folder opens like a file, and a device has no end.
+  for (const char* none : {"/tmp", "/dev/zero"})
+    EXPECT_EQ(GetErrorInfo(LoadTensor(none, &tensor)).reason, "NO_SUCH_FILE") << none;
   EXPECT_FALSE(SaveTensor("/nonexistent/folder/x.npy", tensor).ok());
 }
 
