@@ -53,12 +53,17 @@ int Main(int argc, char** argv) {
     std::fputs(parsed->help->text.c_str(), stdout);
     return kDone;
   }
+  // Made here, since threads inherit which signals it takes; the session ends where it began, since
+  // its children end with the thread that started them.
   Interrupt interrupt;
-  Output output(parsed->options.json, stdout, stderr);
-  Session session(parsed->options, &output, &interrupt);
-  const absl::Status status = RunCommand(session);
-  if (!status.ok()) output.Error(status);
-  interrupt.SetCleanup(nullptr);
+  absl::Status status;
+  compiler::OnDeepStack([&] {
+    Output output(parsed->options.json, stdout, stderr);
+    Session session(parsed->options, &output, &interrupt);
+    status = RunCommand(session);
+    if (!status.ok()) output.Error(status);
+    interrupt.SetCleanup(nullptr);
+  });
   return ExitCodeOf(status);
 }
 
@@ -69,7 +74,5 @@ int main(int argc, char** argv) {
   // `kiln run` compiles the reference in a child, and this binary is that child's supervisor.
   if (argc > 1 && strcmp(argv[1], kiln::worker::kSuperviseFlag) == 0)
     return kiln::worker::RunSupervisor(argc, argv);
-  int code = 0;
-  kiln::compiler::OnDeepStack([&] { code = kiln::cli::Main(argc, argv); });
-  return code;
+  return kiln::cli::Main(argc, argv);
 }
