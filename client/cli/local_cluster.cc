@@ -153,6 +153,9 @@ absl::Status LocalCluster::MakeFolder() {
   }
   folder_ = pattern;
   lock_ = LockFolder(folder_);
+  // Without one, another command would take the folder for abandoned.
+  if (lock_ < 0)
+    return CannotStart("kiln-server", absl::StrCat("no lock on ", folder_, ": ", strerror(errno)));
   address_ = absl::StrCat("unix:", folder_, "/socket");
   return absl::OkStatus();
 }

@@ -10,8 +10,7 @@
 namespace kiln::cli {
 namespace {
 
-constexpr int64_t kMaxProgramBytes =
-    1 << 20;  // the language's own limit is lower and has its own message
+constexpr int64_t kMaxProgramBytes = 64 << 10;  // as the language has it
 
 absl::StatusOr<std::string> LoadProgram(const std::string& name) {
   if (const StandardOperator* known = FindOperator(name)) return std::string(known->program);

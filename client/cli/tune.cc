@@ -2,6 +2,7 @@
 // kiln tune, kiln lookup, kiln job watch.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/progress_line.h"

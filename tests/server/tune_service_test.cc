@@ -281,6 +281,14 @@ TEST_F(TuneServiceTest, AFullDiskRefusesAndTheWorkerCompletesWhenThereIsSpaceAga
   EXPECT_TRUE(Get(GetRequest()).ok());
   EXPECT_EQ(ReasonOf(Tune(TuneRequest(65)).status()), "DATABASE_READ_ONLY");
   store_.FailWrites(absl::OkStatus());
+  // A server that was told so says so itself, and still answers what is stored.
+  StopServer();
+  options_.read_only = true;
+  StartServer();
+  EXPECT_TRUE(Tune(TuneRequest())->done());
+  const absl::Status refused = Tune(TuneRequest(65)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_EQ(ReasonOf(refused), "READ_ONLY_STORE");
 }
 
 }  // namespace

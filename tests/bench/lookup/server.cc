@@ -43,7 +43,7 @@ class Echo : public v1::KilnService::WithRawCallbackMethod_GetSchedule<v1::KilnS
   std::atomic<uint32_t> size_{0};
 };
 
-int Run(const char* path, int64_t cache_mib) {
+int Run(const char* path) {
   absl::StatusOr<std::unique_ptr<db::Store>> store =
       db::OpenSqliteStore({.path = path, .owner = "bench_lookup_server"});
   if (!store.ok()) {
@@ -54,7 +54,6 @@ int Run(const char* path, int64_t cache_mib) {
   server::Options options;
   options.db = path;
   options.listen = "127.0.0.1:0";
-  if (cache_mib >= 0) options.cache_bytes = cache_mib << 20;
   auto match = [](const Workload& workload, const DeviceFingerprint& device,
                   std::map<std::string, std::string>* refused) {
     return compiler::MatchFamily(workload, device, refused).status();
@@ -85,9 +84,9 @@ int Run(const char* path, int64_t cache_mib) {
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(stderr, "usage: bench_lookup_server DATABASE [CACHE_MIB]\n");
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: bench_lookup_server DATABASE\n");
     return 2;
   }
-  return kiln::bench::Run(argv[1], argc == 3 ? std::atoll(argv[2]) : -1);
+  return kiln::bench::Run(argv[1]);
 }

@@ -178,6 +178,32 @@ TEST(Stages, ScreensOutWhatCannotWinAndRefinesTheRest) {
   EXPECT_GE(measure(1.1e6), 10);
 }
 
+// A ratio of medians and a median of ratios are far apart where each round lacks somebody.
+TEST(Stages, RoundsAreWholeOnABusyMachine) {
+  FakeClock clock;
+  int calls = 0;
+  bool busy = false;  // then three samples of four lose the processor
+  const auto launch = [&](int64_t ns) {
+    return [&, ns] {
+      clock.Spend(ns);
+      if (busy && ++calls % 4 != 0) clock.Steal(ns);
+      return true;
+    };
+  };
+  Sampler a(&clock, {}, launch(2'000'000), nullptr), b(&clock, {}, launch(6'000'000), nullptr);
+  ASSERT_TRUE(a.Calibrate().has_value() && b.Calibrate().has_value());
+  busy = true;
+  const auto times =
+      Interleave({&a, &b}, &clock, {.min_rounds = 10, .max_rounds = 20, .half_width = 0},
+                 [] { return false; });
+  ASSERT_GE(times[0].size(), 10u);
+  for (size_t round = 0; round < times[0].size(); ++round) {
+    EXPECT_GT(times[0][round], 0) << round;
+    EXPECT_GT(times[1][round], 0) << round;
+  }
+  EXPECT_GT(a.Finish().rejected.at("stolen"), 0);
+}
+
 TEST(Stages, InterleavingStopsByTimeAndByCancel) {
   FakeClock clock;
   Sampler slow(
